@@ -30,7 +30,7 @@ static const RdmaRamTable *get_table(const RdmaRam *ram)
     return qatomic_rcu_read(&ram->table) ?: &no_table;
 }
 
-/* Keeping it mapped is not for Xen, which maps RAM in small pieces. */
+/* Xen maps RAM in small pieces, so that all of it cannot stay mapped. */
 static bool may_keep(const MemoryRegion *mr)
 {
     return mr->ram && !xen_enabled();
@@ -55,7 +55,7 @@ static bool add_range(Int128 start, Int128 len, const MemoryRegion *mr,
     if (range.cache.ptr) {
         g_array_append_val(scan->ranges, range);
     } else {
-        /* It cannot be written, or is another device's. */
+        /* ROM, or memory of a device of the host */
         address_space_cache_destroy(&range.cache);
     }
     return false;
@@ -66,8 +66,7 @@ static int compare_sizes(gconstpointer a, gconstpointer b)
     const RamRange *x = a;
     const RamRange *y = b;
 
-    return x->cache.len < y->cache.len ? 1 : x->cache.len > y->cache.len ? -1
-                                                                         : 0;
+    return (x->cache.len < y->cache.len) - (x->cache.len > y->cache.len);
 }
 
 static void table_free(RdmaRamTable *table)
@@ -125,8 +124,7 @@ void rdma_ram_cleanup(RdmaRam *ram)
 
 /* What the table does not have: it may be behind an IOMMU. */
 static G_GNUC_NO_INLINE
-void *translate(AddressSpace *as, uint64_t addr, uint64_t *len,
-                       bool is_write)
+void *translate(AddressSpace *as, uint64_t addr, uint64_t *len, bool is_write)
 {
     hwaddr part = *len;
     hwaddr offset;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Memory of direct queues, and of shadows of doorbells. The device knows its
- * pages as long as these exist, and a process may map them.
+ * Memory of queues and of shadows of doorbells, in pages of the device. The
+ * device may access them as long as the area exists, and a process may map
+ * them.
  */
 #include <linux/dma-mapping.h>
 #include <linux/slab.h>
@@ -31,15 +32,17 @@ static int vrdma_area_map(struct vrdma_dev *dev, struct vrdma_area *area)
 	return 0;
 }
 
-/* So many pages of zeros, or an error pointer */
+/* @npages pages of the device, all zero, or an error pointer */
 struct vrdma_area *vrdma_area_alloc(struct vrdma_dev *dev, u32 npages)
 {
+	u32 num = DIV_ROUND_UP(npages, VRDMA_PAGES_PER_PAGE);
 	struct vrdma_area *area;
 
-	area = kvzalloc(struct_size(area, dma, npages), GFP_KERNEL_ACCOUNT);
+	area = kvzalloc(struct_size(area, dma, num), GFP_KERNEL_ACCOUNT);
 	if (!area)
 		return ERR_PTR(-ENOMEM);
-	area->buf = vrdma_buf_alloc(npages);
+	area->npages = npages;
+	area->buf = vrdma_buf_alloc(num);
 	if (!area->buf)
 		goto err;
 	if (vrdma_area_map(dev, area))
@@ -53,9 +56,11 @@ err:
 	return ERR_PTR(-ENOMEM);
 }
 
-/* The device does not know the pages any more, or never did. */
+/* The device does not access the pages any more, or never did. */
 void vrdma_area_free(struct vrdma_dev *dev, struct vrdma_area *area)
 {
+	if (!area)
+		return;
 	if (vrdma_is_dead(dev))
 		vrdma_wait_stopped(dev);
 	vrdma_area_unmap(dev, area, area->buf->npages);
@@ -63,9 +68,15 @@ void vrdma_area_free(struct vrdma_dev *dev, struct vrdma_area *area)
 	kvfree(area);
 }
 
-/* The table of its pages, for the command that tells the device of them */
+/* The table of its pages, which exists during one command only */
 int vrdma_area_table(struct vrdma_dev *dev, const struct vrdma_area *area,
 		     struct vrdma_table *table)
 {
-	return vrdma_table_init_list(dev, table, area->dma, area->buf->npages);
+	return vrdma_table_init_list(dev, table, area->dma, area->npages);
+}
+
+/* The number of pages of the device for @slots. No slot crosses a page. */
+u32 vrdma_slot_pages(u32 slots, u32 shift)
+{
+	return DIV_ROUND_UP((u64)slots << shift, VRDMA_PAGE_SIZE);
 }

@@ -10,7 +10,6 @@
 #ifndef VRDMA_COMPAT_H
 #define VRDMA_COMPAT_H
 
-#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/virtio.h>
 #include <linux/virtio_config.h>
@@ -23,13 +22,6 @@
 #ifdef VRDMA_HAVE_ITER
 #include <rdma/iter.h>
 #endif
-
-/*
- * A page table in one piece is one buffer of the page allocator. This is its
- * largest block with pages of 4 KiB, unless a kernel is configured otherwise.
- */
-#define VRDMA_MAX_TABLE_SIZE		SZ_4M
-#define VRDMA_MAX_TABLE_PAGES		(VRDMA_MAX_TABLE_SIZE / sizeof(__le64))
 
 /*
  * The RDMA core knows FLUSH and ATOMIC_WRITE since Linux 6.2. With older
@@ -86,7 +78,8 @@ static inline struct ib_udata *vrdma_create_cq_udata(struct ib_udata *udata)
 
 /*
  * In newer kernels a CQ of a process has its own method, and .create_cq is for
- * users in the kernel. .resize_user_cq was .resize_cq before, and took an int.
+ * users in the kernel. In older ones .resize_user_cq is .resize_cq, and takes
+ * an int.
  */
 #ifdef VRDMA_HAVE_CREATE_USER_CQ
 #define VRDMA_USER_CQ_OP(func)		.create_user_cq = (func),

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Completion queues, whether they have a virtqueue or not.
+ * Completion queues. Where completions are depends on the form of queues; one
+ * that a process maps is polled and armed without the kernel.
  */
 #include "queue.h"
+
+static const struct vrdma_form *vrdma_cq_form(const struct vrdma_cq *cq)
+{
+	return vrdma_cq_dev(cq)->form;
+}
 
 /* Has the device written the last completion? */
 static bool vrdma_cq_is_dead(struct vrdma_cq *cq)
@@ -18,24 +24,8 @@ int vrdma_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 {
 	struct vrdma_cq *cq = to_vcq(ibcq);
 	bool dead = vrdma_cq_is_dead(cq);
-	int n;
 
-	if (!cq->direct)
-		return vrdma_cq_vq_poll(cq, num, wc, dead);
-	if (!vrdma_cq_is_user(cq))
-		return vrdma_cq_direct_poll(cq, num, wc, dead);
-	if (cq->mapped)
-		return 0;
-	mutex_lock(&cq->notify_lock);
-	n = vrdma_cq_direct_poll(cq, num, wc, dead);
-	mutex_unlock(&cq->notify_lock);
-	return n;
-}
-
-static bool vrdma_cq_has_cqe(struct vrdma_cq *cq)
-{
-	return cq->direct ? vrdma_cq_direct_has_cqe(cq)
-			  : vrdma_cq_vq_has_cqe(cq);
+	return cq->mmap ? 0 : vrdma_cq_form(cq)->poll_cq(cq, num, wc, dead);
 }
 
 /* For users in the kernel, who may not have polled for long */
@@ -45,45 +35,35 @@ bool vrdma_cq_is_empty(struct vrdma_cq *cq)
 	bool empty;
 
 	spin_lock_irqsave(&cq->ring->lock, flags);
-	empty = !vrdma_cq_has_cqe(cq);
+	empty = !vrdma_cq_form(cq)->has_cqe(cq);
 	spin_unlock_irqrestore(&cq->ring->lock, flags);
 	return empty;
 }
 
 /*
- * Before the first queue pair uses a CQ of the kernel. The RDMA core's pool
- * keeps one that has failed, and gives it to the next connection.
+ * Called before a queue pair of the kernel uses a CQ. The RDMA core's pool
+ * keeps a CQ that has failed, and gives it to the next connection.
  */
 int vrdma_cq_renew(struct vrdma_cq *cq)
 {
-	lockdep_assert_held(&vrdma_cq_dev(cq)->vq_lock);
+	lockdep_assert_held(&vrdma_cq_dev(cq)->objects_lock);
 
-	if (!cq->failed || !cq->direct || cq->num_wqs)
+	if (!cq->failed || cq->num_wqs)
 		return 0;
-	return vrdma_cq_direct_renew(cq);
+	return vrdma_cq_form(cq)->renew_cq(cq);
 }
 
 /* Drop the completions of a QP that was destroyed or reset. */
 void vrdma_cq_clean(struct vrdma_cq *cq, struct vrdma_qp *qp)
 {
-	/* The process drops them itself. */
-	if (cq->mapped)
-		return;
-	if (!cq->direct) {
-		vrdma_cq_vq_clean(cq, qp);
-		return;
-	}
-	/* Not while they move to other memory */
-	if (vrdma_cq_is_user(cq))
-		mutex_lock(&cq->notify_lock);
-	vrdma_cq_direct_clean(cq, qp);
-	if (vrdma_cq_is_user(cq))
-		mutex_unlock(&cq->notify_lock);
+	/* A process that maps the CQ drops them itself. */
+	if (!cq->mmap)
+		vrdma_cq_form(cq)->clean_cq(cq, qp);
 }
 
 /*
- * A dead device or CQ raises no interrupts. Returns whether it has to be polled;
- * later work requests schedule a work, which calls the handler.
+ * A dead device or CQ raises no interrupts. Returns whether it has to be
+ * polled; later work requests schedule a work, which calls the handler.
  */
 static int vrdma_cq_notify_dead(struct vrdma_cq *cq,
 				enum ib_cq_notify_flags flags)
@@ -91,73 +71,28 @@ static int vrdma_cq_notify_dead(struct vrdma_cq *cq,
 	unsigned long irq;
 	int ret;
 
-	if (cq->mapped || !(flags & IB_CQ_REPORT_MISSED_EVENTS))
+	if (!(flags & IB_CQ_REPORT_MISSED_EVENTS))
 		return 0;
 	spin_lock_irqsave(&cq->ring->lock, irq);
-	ret = vrdma_cq_has_cqe(cq) || vrdma_flush_cq(cq, 1, NULL);
+	ret = vrdma_cq_form(cq)->has_cqe(cq) || vrdma_flush_cq(cq, 1, NULL);
 	spin_unlock_irqrestore(&cq->ring->lock, irq);
 	return ret;
 }
 
-static int vrdma_cq_notify(struct vrdma_cq *cq, enum ib_cq_notify_flags flags)
+int vrdma_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	u32 arm = (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED ?
 		  VIRTIO_RDMA_NOTIFY_SOLICITED :
 		  VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION;
+	struct vrdma_cq *cq = to_vcq(ibcq);
 
 	/* The process arms it in memory. */
-	if (cq->direct && cq->mapped)
+	if (cq->mmap)
 		return -EINVAL;
 	WRITE_ONCE(cq->notify_requested, true);
 	if (vrdma_cq_is_dead(cq))
 		return vrdma_cq_notify_dead(cq, flags);
-	return cq->direct ? vrdma_cq_direct_notify(cq, arm, flags)
-			  : vrdma_cq_vq_notify(cq, arm, flags);
-}
-
-int vrdma_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
-{
-	struct vrdma_cq *cq = to_vcq(ibcq);
-	int ret;
-
-	if (!vrdma_cq_is_user(cq))
-		return vrdma_cq_notify(cq, flags);
-	mutex_lock(&cq->notify_lock);
-	ret = vrdma_cq_notify(cq, flags);
-	mutex_unlock(&cq->notify_lock);
-	return ret;
-}
-
-/*
- * The device, or a CQ, is dead: have the kernel's CQs polled. Processes get an
- * asynchronous event instead.
- */
-void vrdma_cqs_wake(struct vrdma_dev *dev)
-{
-	if (dev->direct_cq)
-		vrdma_eqs_wake(dev);
-	else
-		vrdma_cq_vqs_wake(dev);
-}
-
-/* What the process knows of; older ones send nothing. */
-static int vrdma_cq_get_request(struct ib_udata *udata,
-				struct virtio_rdma_create_cq_cmd *cmd)
-{
-	int ret;
-
-	memset(cmd, 0, sizeof(*cmd));
-	if (!udata || !udata->inlen)
-		return 0;
-	ret = ib_copy_from_udata(cmd, udata, min(sizeof(*cmd), udata->inlen));
-	if (ret)
-		return ret;
-	if (cmd->flags & ~VIRTIO_RDMA_CQ_CMD_DIRECT || cmd->reserved ||
-	    (udata->inlen > sizeof(*cmd) &&
-	     !ib_is_udata_cleared(udata, sizeof(*cmd),
-				  udata->inlen - sizeof(*cmd))))
-		return -EINVAL;
-	return 0;
+	return vrdma_cq_form(cq)->notify_cq(cq, arm, flags);
 }
 
 int vrdma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
@@ -165,7 +100,6 @@ int vrdma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 {
 	struct ib_udata *udata = vrdma_create_cq_udata(arg);
 	struct vrdma_dev *dev = to_vdev(ibcq->device);
-	struct virtio_rdma_create_cq_cmd cmd;
 	struct vrdma_cq *cq = to_vcq(ibcq);
 	int ret;
 
@@ -173,18 +107,11 @@ int vrdma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		return -EOPNOTSUPP;
 	if (attr->cqe < 1 || attr->cqe > dev->attr.max_cqe)
 		return -EINVAL;
-	ret = vrdma_cq_get_request(udata, &cmd);
-	if (ret)
-		return ret;
 	mutex_init(&cq->notify_lock);
 	ibcq->cqe = attr->cqe;
-	vrdma_vqs_lock(dev);
-	if (dev->direct_cq)
-		ret = vrdma_cq_direct_create(cq, attr->comp_vector, cmd.flags &
-					     VIRTIO_RDMA_CQ_CMD_DIRECT, udata);
-	else
-		ret = vrdma_cq_vq_create(cq, attr->comp_vector, udata);
-	vrdma_vqs_unlock(dev);
+	vrdma_objects_lock(dev);
+	ret = dev->form->create_cq(cq, attr->comp_vector, udata);
+	vrdma_objects_unlock(dev);
 	return ret;
 }
 
@@ -195,14 +122,12 @@ int vrdma_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	struct virtio_rdma_cqn req = { .cqn = cpu_to_le32(cq->cqn) };
 	int ret;
 
-	vrdma_vqs_lock(dev);
+	vrdma_objects_lock(dev);
 	ret = vrdma_ctrl_destroy(dev, VIRTIO_RDMA_CMD_DESTROY_CQ, &req,
 				 udata);
-	if (!ret && cq->direct)
-		vrdma_cq_direct_free(cq);
-	else if (!ret)
-		vrdma_cq_vq_free(cq);
-	vrdma_vqs_unlock(dev);
+	if (!ret)
+		dev->form->free_cq(cq);
+	vrdma_objects_unlock(dev);
 	return ret;
 }
 
@@ -210,33 +135,12 @@ int vrdma_resize_cq(struct ib_cq *ibcq, vrdma_cqe_num cqe,
 		    struct ib_udata *udata)
 {
 	struct vrdma_dev *dev = to_vdev(ibcq->device);
-	struct vrdma_cq *cq = to_vcq(ibcq);
+	int ret;
 
-	if (!dev->cq_deep)
-		return -EOPNOTSUPP;
 	if (cqe < 1 || cqe > dev->attr.max_cqe)
 		return -EINVAL;
-	return cq->direct ? vrdma_cq_direct_resize(cq, cqe, udata)
-			  : vrdma_cq_vq_resize(cq, cqe);
-}
-
-int vrdma_cqs_alloc(struct vrdma_dev *dev)
-{
-	return dev->direct_cq ? vrdma_eqs_alloc(dev) : vrdma_cq_vqs_alloc(dev);
-}
-
-/* The device's virtqueues are known. */
-void vrdma_cqs_init(struct vrdma_dev *dev)
-{
-	if (dev->direct_cq)
-		vrdma_eqs_init(dev);
-	else
-		vrdma_cq_vqs_init(dev);
-}
-
-/* After a device reset. */
-void vrdma_cqs_free(struct vrdma_dev *dev)
-{
-	vrdma_eqs_free(dev);
-	vrdma_cq_vqs_free(dev);
+	vrdma_objects_lock(dev);
+	ret = dev->form->resize_cq(to_vcq(ibcq), cqe, udata);
+	vrdma_objects_unlock(dev);
+	return ret;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Completion queues that the device writes to in memory, with a phase in each
- * slot, and that are armed there. A process that knows them maps this memory,
- * and needs the kernel for nothing but to sleep.
+ * slot, and that are armed there. A process maps the memory of its CQ, and
+ * needs the kernel only to sleep.
  */
 #include <linux/log2.h>
 
@@ -27,7 +27,6 @@ bool vrdma_cq_direct_has_cqe(struct vrdma_cq *cq)
 	return vrdma_cq_direct_at(cq->ring, cq->head);
 }
 
-/* For the kernel, or a process that does not map its CQ */
 int vrdma_cq_direct_poll(struct vrdma_cq *cq, int num, struct ib_wc *wc,
 			 bool dead)
 {
@@ -37,7 +36,7 @@ int vrdma_cq_direct_poll(struct vrdma_cq *cq, int num, struct ib_wc *wc,
 	int n = 0;
 
 	spin_lock_irqsave(&cq->ring->lock, flags);
-	/* A device that fills slots again too early is not followed for ever. */
+	/* The limit is for a device that fills slots again too early. */
 	for (start = cq->head;
 	     n < num && cq->head - start < vrdma_ring_slots(cq->ring) &&
 	     (cqe = vrdma_cq_direct_at(cq->ring, cq->head)); cq->head++)
@@ -45,7 +44,7 @@ int vrdma_cq_direct_poll(struct vrdma_cq *cq, int num, struct ib_wc *wc,
 	if (dead && n < num)
 		n += vrdma_flush_cq(cq, num - n, &wc[n]);
 	if (cq->head != start)
-		/* The device fills slots again behind the count. */
+		/* The device may fill slots again that the count includes. */
 		virt_store_release(&vrdma_cq_page(cq)->consumer,
 				   cpu_to_le32(cq->head));
 	spin_unlock_irqrestore(&cq->ring->lock, flags);
@@ -67,7 +66,6 @@ void vrdma_cq_direct_clean(struct vrdma_cq *cq, struct vrdma_qp *qp)
 	spin_unlock_irqrestore(&cq->ring->lock, flags);
 }
 
-/* Returns whether there are completions, if that is asked for. */
 int vrdma_cq_direct_notify(struct vrdma_cq *cq, u32 arm,
 			   enum ib_cq_notify_flags flags)
 {
@@ -77,14 +75,14 @@ int vrdma_cq_direct_notify(struct vrdma_cq *cq, u32 arm,
 	u32 count;
 
 	spin_lock_irqsave(&cq->ring->lock, irq);
-	/* A request for any completion that had no event is still one. */
+	/* A request for any completion stands until it has its event. */
 	if (cq->armed != VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION)
 		cq->armed = arm;
 	page = vrdma_cq_page(cq);
 	count = (le32_to_cpu(page->arm) >> VIRTIO_RDMA_ARM_SHIFT) + 1;
 	WRITE_ONCE(page->arm,
 		   cpu_to_le32(count << VIRTIO_RDMA_ARM_SHIFT | cq->armed));
-	/* Pairs with the device's barrier before it looks at the request. */
+	/* Pairs with the device's barrier before it reads the request. */
 	virt_mb();
 	if (flags & IB_CQ_REPORT_MISSED_EVENTS)
 		ret = vrdma_cq_direct_has_cqe(cq);
@@ -92,40 +90,33 @@ int vrdma_cq_direct_notify(struct vrdma_cq *cq, u32 arm,
 	return ret;
 }
 
-/* Memory for so many completions, and the slots in it */
+/* Allocate memory for @cqe completions, and describe its slots. */
 static struct vrdma_area *vrdma_cq_direct_alloc(struct vrdma_dev *dev, u32 cqe,
 						struct vrdma_ring *slots)
 {
-	u32 depth = roundup_pow_of_two(max_t(u32, cqe, VRDMA_DEPTH_MIN));
+	u32 num = vrdma_slots(cqe);
 	struct vrdma_area *area;
 
-	area = vrdma_area_alloc(dev, 1 + vrdma_ring_pages(depth,
-							  CQE_SLOT_SHIFT));
+	area = vrdma_area_alloc(dev,
+				1 + vrdma_slot_pages(num, CQE_SLOT_SHIFT));
 	if (!IS_ERR(area))
-		vrdma_ring_init(slots, area->buf, 1, depth, CQE_SLOT_SHIFT);
+		vrdma_ring_init(slots, area->buf, VRDMA_PAGE_SIZE, num,
+				CQE_SLOT_SHIFT);
 	return area;
-}
-
-static void vrdma_cq_direct_free_area(struct vrdma_dev *dev,
-				      struct vrdma_area *area,
-				      struct vrdma_ring *slots)
-{
-	vrdma_buf_put(slots->buf);
-	vrdma_area_free(dev, area);
 }
 
 /* Tell the process where its CQ is. */
 static struct vrdma_mmap_entry *
-vrdma_cq_direct_respond(const struct vrdma_ring *slots, struct ib_udata *udata)
+vrdma_cq_direct_respond(struct vrdma_area *area, const struct vrdma_ring *slots,
+			struct ib_udata *udata)
 {
 	struct virtio_rdma_create_cq_resp resp = {
-		.mmap_size = slots->buf->npages << PAGE_SHIFT,
-		.ring_offset = slots->first_page << PAGE_SHIFT,
+		.mmap_size = area->buf->npages << PAGE_SHIFT,
+		.ring_offset = slots->offset,
 		.slots = vrdma_ring_slots(slots),
 		.slot_size = CQE_SLOT_SIZE,
-		.flags = VIRTIO_RDMA_CQ_RESP_DIRECT,
 	};
-	struct vrdma_mmap_entry *entry = vrdma_mmap_insert(udata, slots->buf);
+	struct vrdma_mmap_entry *entry = vrdma_mmap_insert(udata, area->buf);
 	int ret;
 
 	if (IS_ERR(entry))
@@ -145,14 +136,14 @@ static int vrdma_cq_direct_create_cmd(struct vrdma_cq *cq, u32 eqn)
 		.cqe = cpu_to_le32(max_t(u32, cq->ibcq.cqe, VRDMA_DEPTH_MIN)),
 		.flags = cpu_to_le32(VIRTIO_RDMA_CQ_DIRECT),
 		.eqn = cpu_to_le32(eqn),
-		.queue_npages = cpu_to_le32(cq->direct->buf->npages),
+		.queue_npages = cpu_to_le32(cq->area->npages),
 		.depth_shift = ilog2(vrdma_ring_slots(&cq->slots)),
 	};
 	struct virtio_rdma_cqn rsp;
 	struct vrdma_table table;
 	int ret;
 
-	ret = vrdma_area_table(dev, cq->direct, &table);
+	ret = vrdma_area_table(dev, cq->area, &table);
 	if (ret)
 		return ret;
 	req.queue_pages = cpu_to_le64(table.pages);
@@ -162,9 +153,9 @@ static int vrdma_cq_direct_create_cmd(struct vrdma_cq *cq, u32 eqn)
 	if (ret)
 		return ret;
 	cq->cqn = le32_to_cpu(rsp.cqn);
-	if (cq->cqn < dev->num_eqs || cq->cqn >= dev->num_direct_cq ||
+	if (cq->cqn < dev->num_eqs || cq->cqn >= dev->num_cq ||
 	    vrdma_eqs_find_cq(dev, cq->cqn)) {
-		/* Nobody could destroy it: the device has to let go. */
+		/* The number names another CQ, so nothing can destroy it. */
 		vrdma_broken(dev, "CQ %u: the number is not free", cq->cqn);
 		vrdma_wait_stopped(dev);
 		return -EPROTO;
@@ -172,8 +163,7 @@ static int vrdma_cq_direct_create_cmd(struct vrdma_cq *cq, u32 eqn)
 	return 0;
 }
 
-/* @mapped: a process polls and arms it in memory. */
-int vrdma_cq_direct_create(struct vrdma_cq *cq, u32 vector, bool mapped,
+int vrdma_cq_direct_create(struct vrdma_cq *cq, u32 vector,
 			   struct ib_udata *udata)
 {
 	struct vrdma_dev *dev = vrdma_cq_dev(cq);
@@ -186,23 +176,16 @@ int vrdma_cq_direct_create(struct vrdma_cq *cq, u32 vector, bool mapped,
 	if (IS_ERR(area))
 		return PTR_ERR(area);
 	spin_lock_init(&cq->slots.lock);
-	cq->direct = area;
+	cq->area = area;
 	cq->ring = &cq->slots;
 	cq->eq = &dev->eqs[eqn];
 	cq->handler_lock = &cq->eq->lock;
-	cq->mapped = mapped;
 	ret = vrdma_cq_direct_create_cmd(cq, eqn);
 	if (ret)
 		goto err;
-	if (mapped) {
-		cq->mmap = vrdma_cq_direct_respond(&cq->slots, udata);
+	if (udata) {
+		cq->mmap = vrdma_cq_direct_respond(area, &cq->slots, udata);
 		ret = PTR_ERR_OR_ZERO(cq->mmap);
-		if (ret)
-			goto err_destroy;
-	} else if (udata) {
-		struct virtio_rdma_create_cq_resp resp = {};
-
-		ret = vrdma_respond(udata, &resp, sizeof(resp));
 		if (ret)
 			goto err_destroy;
 	}
@@ -215,7 +198,7 @@ err_destroy:
 	destroy.cqn = cpu_to_le32(cq->cqn);
 	vrdma_ctrl_destroy(dev, VIRTIO_RDMA_CMD_DESTROY_CQ, &destroy, false);
 err:
-	vrdma_cq_direct_free_area(dev, cq->direct, &cq->slots);
+	vrdma_area_free(dev, area);
 	return ret;
 }
 
@@ -228,12 +211,12 @@ void vrdma_cq_direct_free(struct vrdma_cq *cq)
 	vrdma_eq_remove(cq->eq, cq->cqn);
 	vrdma_events_unlock(dev);
 	vrdma_mmap_remove(cq->mmap);
-	vrdma_cq_direct_free_area(dev, cq->direct, &cq->slots);
+	vrdma_area_free(dev, cq->area);
 }
 
 static void vrdma_cq_direct_clear(struct vrdma_cq *cq)
 {
-	const struct vrdma_buf *buf = cq->direct->buf;
+	const struct vrdma_buf *buf = cq->area->buf;
 	unsigned long flags;
 	u32 i;
 
@@ -247,8 +230,9 @@ static void vrdma_cq_direct_clear(struct vrdma_cq *cq)
 }
 
 /*
- * The device gets a new CQ for one of the kernel that has failed, in the same
- * memory, which it has not written to since. No queue pair uses it.
+ * A CQ of the kernel has failed, and no queue pair uses it: have the device
+ * replace it by a new one in the same memory, which it has not written to
+ * since.
  */
 int vrdma_cq_direct_renew(struct vrdma_cq *cq)
 {
@@ -273,7 +257,7 @@ int vrdma_cq_direct_renew(struct vrdma_cq *cq)
 	vrdma_events_lock(dev);
 	vrdma_eq_remove(cq->eq, le32_to_cpu(old.cqn));
 	vrdma_events_unlock(dev);
-	/* Whoever polls it may be about to flush. */
+	/* Another thread that polls it may be about to flush. */
 	spin_lock_irq(&cq->ring->lock);
 	WRITE_ONCE(cq->failed, false);
 	spin_unlock_irq(&cq->ring->lock);
@@ -291,7 +275,7 @@ static int vrdma_cq_direct_resize_cmd(struct vrdma_cq *cq, u32 cqe,
 	struct virtio_rdma_resize_cq_req req = {
 		.cqn = cpu_to_le32(cq->cqn),
 		.cqe = cpu_to_le32(cqe),
-		.queue_npages = cpu_to_le32(area->buf->npages),
+		.queue_npages = cpu_to_le32(area->npages),
 		.depth_shift = ilog2(vrdma_ring_slots(slots)),
 	};
 	struct vrdma_table table;
@@ -308,8 +292,9 @@ static int vrdma_cq_direct_resize_cmd(struct vrdma_cq *cq, u32 cqe,
 }
 
 /*
- * Have new memory begin where the old one is now. Slots get the number of the
- * last completion consumed: the next with that one is 2^32 further.
+ * Initialise new memory with the counts of the old. Slots get the number of the
+ * last completion consumed: the next completion with that number is 2^32
+ * further.
  */
 static u32 vrdma_cq_direct_begin(const struct vrdma_cq *cq,
 				 const struct vrdma_area *area,
@@ -331,7 +316,7 @@ static u32 vrdma_cq_direct_begin(const struct vrdma_cq *cq,
 	return le32_to_cpu(consumer);
 }
 
-/* A process may write to the old slots, so @slots has to limit this. */
+/* A process may write to the old slots at any time: @slots limit the copy. */
 static void vrdma_cq_direct_copy(const struct vrdma_cq *cq, u32 consumer,
 				 const struct vrdma_ring *slots)
 {
@@ -349,65 +334,44 @@ static void vrdma_cq_direct_copy(const struct vrdma_cq *cq, u32 consumer,
 }
 
 /*
- * With notify_lock held: the CQ is not armed meanwhile, nor polled. Of mapped
- * ones the process sees to that.
+ * Move the CQ of a process, which neither polls nor arms it meanwhile. Users in
+ * the kernel could not be kept from polling.
  */
-static int vrdma_cq_direct_move(struct vrdma_cq *cq, u32 cqe,
-				struct ib_udata *udata)
+int vrdma_cq_direct_resize(struct vrdma_cq *cq, u32 cqe, struct ib_udata *udata)
 {
 	struct vrdma_dev *dev = vrdma_cq_dev(cq);
-	struct vrdma_mmap_entry *mmap = NULL;
 	struct vrdma_ring slots = {};
+	struct vrdma_mmap_entry *mmap;
 	struct vrdma_area *area;
 	u32 consumer;
 	int ret;
 
+	if (!cq->mmap)
+		return -EOPNOTSUPP;
+	if (udata->outlen < sizeof(struct virtio_rdma_create_cq_resp))
+		return -EINVAL;
 	area = vrdma_cq_direct_alloc(dev, cqe, &slots);
 	if (IS_ERR(area))
 		return PTR_ERR(area);
 	/* Nothing may fail once the device has the new memory. */
-	if (cq->mapped) {
-		mmap = vrdma_cq_direct_respond(&slots, udata);
-		if (IS_ERR(mmap)) {
-			ret = PTR_ERR(mmap);
-			goto err;
-		}
-	}
+	mmap = vrdma_cq_direct_respond(area, &slots, udata);
+	ret = PTR_ERR_OR_ZERO(mmap);
+	if (ret)
+		goto out;
 	consumer = vrdma_cq_direct_begin(cq, area, &slots);
 	ret = vrdma_cq_direct_resize_cmd(cq, cqe, area, &slots);
-	if (ret) {
-		vrdma_mmap_remove(mmap);
-		goto err;
+	if (!ret) {
+		vrdma_cq_direct_copy(cq, consumer, &slots);
+		spin_lock_irq(&cq->slots.lock);
+		swap(cq->area, area);
+		swap(cq->slots.buf, slots.buf);
+		swap(cq->slots.mask, slots.mask);
+		swap(cq->mmap, mmap);
+		cq->ibcq.cqe = cqe;
+		spin_unlock_irq(&cq->slots.lock);
 	}
-	vrdma_cq_direct_copy(cq, consumer, &slots);
-	spin_lock_irq(&cq->slots.lock);
-	swap(cq->direct, area);
-	swap(cq->slots.buf, slots.buf);
-	swap(cq->slots.mask, slots.mask);
-	swap(cq->mmap, mmap);
-	cq->ibcq.cqe = cqe;
-	spin_unlock_irq(&cq->slots.lock);
 	vrdma_mmap_remove(mmap);
-err:
-	vrdma_cq_direct_free_area(dev, area, &slots);
-	return ret;
-}
-
-int vrdma_cq_direct_resize(struct vrdma_cq *cq, u32 cqe, struct ib_udata *udata)
-{
-	struct vrdma_dev *dev = vrdma_cq_dev(cq);
-	int ret;
-
-	/* Nothing keeps users in the kernel from polling meanwhile. */
-	if (!vrdma_cq_is_user(cq))
-		return -EOPNOTSUPP;
-	if (cq->mapped &&
-	    udata->outlen < sizeof(struct virtio_rdma_create_cq_resp))
-		return -EINVAL;
-	vrdma_vqs_lock(dev);
-	mutex_lock(&cq->notify_lock);
-	ret = vrdma_cq_direct_move(cq, cqe, udata);
-	mutex_unlock(&cq->notify_lock);
-	vrdma_vqs_unlock(dev);
+out:
+	vrdma_area_free(dev, area);
 	return ret;
 }

@@ -44,13 +44,13 @@ void vrdma_counters_init(struct vrdma_dev *dev);
 void vrdma_stats_init(struct vrdma_dev *dev);
 
 /* config.c */
-void vrdma_config_read(struct vrdma_dev *dev);
+int vrdma_config_read(struct vrdma_dev *dev);
 void vrdma_config_free(struct vrdma_dev *dev);
 
 /* vqs.c */
 int vrdma_vqs_init(struct vrdma_dev *dev);
 void vrdma_vqs_free(struct vrdma_dev *dev);
-int vrdma_vqs_reset(struct vrdma_dev *dev);
+void vrdma_vqs_reset(struct vrdma_dev *dev);
 
 /* fatal.c */
 void vrdma_fatal_work(struct work_struct *work);

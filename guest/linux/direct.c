@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Queue pairs whose queues the device reads in memory. A process maps the
- * slots, the page of counters in front of them, and a page of doorbells, and
- * then needs the kernel neither to post nor to poll. The kernel's own queue
- * pairs are of the same kind.
+ * Queues in memory that the device reads and writes by itself. A process maps
+ * the slots of its queues, the page of counters before them and a page of
+ * doorbells: it needs the kernel neither to post nor to poll. The kernel's own
+ * queues are of the same kind.
  *
- * The device knows the pages of a QP until it is destroyed. It checks what a
- * process counts; a doorbell of one process has no effect on QPs of another.
+ * The device may access the pages of a queue until it has destroyed it. It
+ * checks what a process counts, and a doorbell of one process has no effect on
+ * queues of another.
  */
 #include <linux/io.h>
 #include <linux/log2.h>
@@ -14,126 +15,179 @@
 #include "queue.h"
 
 /*
- * Post by a command: for processes that have no page of doorbells, could not
- * map it, or do not know of it
+ * Slots are free when their requests have completed. Those of an SRQ complete
+ * in any order; it has as many slots as entries of requests, so these count.
  */
-int vrdma_direct_ring(struct vrdma_dev *dev, void __iomem *doorbell, u32 number)
+static void vrdma_direct_reap(struct vrdma_wq *wq)
 {
-	if (vrdma_is_dead(dev))
-		return -EIO;
-	writel(number, doorbell);
-	return 0;
+	wq->ring.tail = wq->unused ? wq->posted : wq->completed;
 }
 
-/* Fill in the head of the next slot, whose WQE has @len bytes. */
-void vrdma_direct_put(struct vrdma_wq *wq, u32 len)
+static int vrdma_direct_put(struct vrdma_wq *wq, u32 len)
 {
 	struct virtio_rdma_direct_slot *slot =
 		vrdma_ring_slot(&wq->ring, wq->ring.head++);
 
 	slot->length = cpu_to_le32(len);
+	return 0;
 }
 
-/*
- * Have the device see the slots that were put. Returns whether it is to be
- * notified. With the ring's lock held.
- */
-bool vrdma_direct_publish(struct vrdma_wq *wq)
+static bool vrdma_direct_publish(struct vrdma_wq *wq)
 {
-	/* The device reads slots behind the count. */
+	/* The device reads slots after the count. */
 	virt_store_release(wq->bell.producer, cpu_to_le32(wq->ring.head));
-	/* Pairs with the device's barrier before it looks for the last time. */
+	/* Pairs with the device's barrier before its last look at the count. */
 	virt_mb();
 	return !READ_ONCE(*wq->bell.awake);
 }
 
-void vrdma_direct_notify(struct vrdma_wq *wq)
+static void vrdma_direct_notify(struct vrdma_wq *wq)
 {
 	writel(wq->bell.number, wq->bell.page);
 }
 
-static u32 vrdma_direct_depth(u32 max_wr)
+/* For a process that has no page of doorbells, or could not map it */
+static int vrdma_direct_post_user(struct vrdma_wq *wq)
 {
-	return roundup_pow_of_two(max_t(u32, max_wr, VRDMA_DEPTH_MIN));
-}
-
-/*
- * Give the QP its memory, with slots of the sizes that its rings name, and have
- * @req describe it.
- */
-int vrdma_direct_init(struct vrdma_dev *dev, struct vrdma_qp *qp,
-		      const struct ib_qp_cap *cap, u32 doorbell,
-		      struct virtio_rdma_create_qp_req *req)
-{
-	u32 sq_slots = vrdma_direct_depth(cap->max_send_wr);
-	u32 rq_slots = qp->ibqp.srq ? 0 : vrdma_direct_depth(cap->max_recv_wr);
-	u32 sq_shift = qp->sq.ring.shift;
-	u32 rq_shift = qp->rq.ring.shift;
-	u32 sq_pages = vrdma_ring_pages(sq_slots, sq_shift);
-	u32 npages = 1 + sq_pages + vrdma_ring_pages(rq_slots, rq_shift);
-	struct vrdma_area *area = vrdma_area_alloc(dev, npages);
-
-	if (IS_ERR(area))
-		return PTR_ERR(area);
-	vrdma_ring_init(&qp->sq.ring, area->buf, 1, sq_slots, sq_shift);
-	if (rq_slots)
-		vrdma_ring_init(&qp->rq.ring, area->buf, 1 + sq_pages,
-				rq_slots, rq_shift);
-	qp->doorbell = dev->doorbells + doorbell * VIRTIO_RDMA_DOORBELL_SIZE;
-	qp->direct = area;
-	req->queue_npages = cpu_to_le32(npages);
-	req->sq_depth_shift = ilog2(sq_slots);
-	req->sq_slot_shift = sq_shift;
-	req->rq_depth_shift = rq_slots ? ilog2(rq_slots) : 0;
-	req->rq_slot_shift = rq_shift;
-	req->doorbell = cpu_to_le16(doorbell);
+	if (vrdma_is_dead(wq->dev))
+		return -EIO;
+	vrdma_direct_notify(wq);
 	return 0;
 }
 
-/* The device does not have the QP any more, or never had. */
-void vrdma_direct_free(struct vrdma_dev *dev, struct vrdma_qp *qp)
+static void __iomem *vrdma_direct_page(struct vrdma_dev *dev, u32 doorbell)
 {
-	vrdma_area_free(dev, qp->direct);
-	qp->direct = NULL;
-	vrdma_buf_put(qp->sq.ring.buf);
-	vrdma_buf_put(qp->rq.ring.buf);
+	return dev->doorbells + doorbell * VIRTIO_RDMA_DOORBELL_SIZE;
 }
 
-/* CREATE_QP, with a table of the pages that exists during the command only */
-int vrdma_direct_create_cmd(struct vrdma_dev *dev, struct vrdma_qp *qp,
-			    struct virtio_rdma_create_qp_req *req,
-			    struct virtio_rdma_create_qp_rsp *rsp)
+static int vrdma_direct_create_qp(struct vrdma_qp *qp, struct ib_udata *udata,
+				  struct virtio_rdma_create_qp_req *req,
+				  struct virtio_rdma_create_qp_rsp *rsp)
 {
+	struct vrdma_dev *dev = qp->sq.dev;
+	u32 doorbell = vrdma_doorbell(udata);
 	struct vrdma_table table;
 	int ret;
 
-	ret = vrdma_area_table(dev, qp->direct, &table);
+	ret = vrdma_area_table(dev, qp->area, &table);
 	if (ret)
 		return ret;
+	req->flags |= cpu_to_le32(VIRTIO_RDMA_QP_DIRECT);
 	req->queue_pages = cpu_to_le64(table.pages);
+	req->queue_npages = cpu_to_le32(qp->area->npages);
 	req->queue_levels = table.levels;
+	req->sq_depth_shift = ilog2(vrdma_ring_slots(&qp->sq.ring));
+	req->sq_slot_shift = qp->sq.ring.shift;
+	if (!qp->ibqp.srq) {
+		req->rq_depth_shift = ilog2(vrdma_ring_slots(&qp->rq.ring));
+		req->rq_slot_shift = qp->rq.ring.shift;
+	}
+	req->doorbell = cpu_to_le16(doorbell);
+	qp->sq.bell.page = vrdma_direct_page(dev, doorbell);
 	ret = vrdma_ctrl(dev, VIRTIO_RDMA_CMD_CREATE_QP, req, sizeof(*req), rsp,
 			 dev->host_numbers ? sizeof(*rsp) : sizeof(rsp->qpn));
 	vrdma_table_free(dev, &table);
 	return ret;
 }
 
-/* The kernel is about to post to a QP that the device has created. */
-void vrdma_direct_start(struct vrdma_qp *qp)
+static void vrdma_direct_start_qp(struct vrdma_qp *qp)
 {
 	struct virtio_rdma_direct_page *page =
-		page_address(qp->direct->buf->pages[0]);
-	const struct vrdma_bell bell = {
-		.page = qp->doorbell,
-		.number = qp->qpn,
-	};
+		page_address(qp->area->buf->pages[0]);
 
-	qp->sq.bell = bell;
+	qp->sq.bell.number = qp->qpn;
+	qp->rq.bell = qp->sq.bell;
 	qp->sq.bell.producer = &page->sq_producer;
 	qp->sq.bell.awake = &page->sq_awake;
-	if (qp->ibqp.srq)
-		return;
-	qp->rq.bell = bell;
 	qp->rq.bell.producer = &page->rq_producer;
 	qp->rq.bell.awake = &page->rq_awake;
 }
+
+/* The memory of direct QPs and SRQs is all that they have. */
+static void vrdma_direct_leave_qp(struct vrdma_qp *qp)
+{
+}
+
+static void vrdma_direct_free_srq(struct vrdma_srq *srq)
+{
+}
+
+static int vrdma_direct_create_srq(struct vrdma_srq *srq,
+				   struct ib_udata *udata,
+				   struct virtio_rdma_create_srq_req *req,
+				   struct virtio_rdma_srqn *rsp)
+{
+	struct vrdma_dev *dev = srq->wq.dev;
+	u32 doorbell = vrdma_doorbell(udata);
+	struct vrdma_table table;
+	int ret;
+
+	ret = vrdma_area_table(dev, srq->area, &table);
+	if (ret)
+		return ret;
+	req->flags = cpu_to_le32(VIRTIO_RDMA_SRQ_DIRECT);
+	req->queue_pages = cpu_to_le64(table.pages);
+	req->queue_npages = cpu_to_le32(srq->area->npages);
+	req->queue_levels = table.levels;
+	req->depth_shift = ilog2(vrdma_ring_slots(&srq->wq.ring));
+	req->slot_shift = srq->wq.ring.shift;
+	req->doorbell = cpu_to_le16(doorbell);
+	srq->wq.bell.page = vrdma_direct_page(dev, doorbell);
+	ret = vrdma_ctrl_ask(dev, VIRTIO_RDMA_CMD_CREATE_SRQ, req, rsp);
+	vrdma_table_free(dev, &table);
+	return ret;
+}
+
+static void vrdma_direct_start_srq(struct vrdma_srq *srq)
+{
+	struct virtio_rdma_direct_srq_page *page =
+		page_address(srq->area->buf->pages[0]);
+
+	srq->wq.bell.number = VIRTIO_RDMA_DOORBELL_SRQ | srq->srqn;
+	srq->wq.bell.producer = &page->producer;
+	srq->wq.bell.awake = &page->awake;
+}
+
+/* Only event queues use virtqueues of CQs. */
+static vq_callback_t *vrdma_direct_role(const struct vrdma_dev *dev, u32 i)
+{
+	return i < dev->num_eqs ? vrdma_eq_callback : NULL;
+}
+
+/* The driver does nothing that ends an event queue. */
+static struct vrdma_cq *vrdma_direct_find_cq(struct vrdma_dev *dev, u32 cqn)
+{
+	if (cqn < dev->num_eqs)
+		vrdma_broken(dev, "event queue %u has ended", cqn);
+	return vrdma_eqs_find_cq(dev, cqn);
+}
+
+const struct vrdma_form vrdma_direct_form = {
+	.cq_callback = vrdma_direct_role,
+	.alloc = vrdma_eqs_alloc,
+	.init = vrdma_eqs_init,
+	.start = vrdma_eqs_start,
+	.free = vrdma_eqs_free,
+	.create_cq = vrdma_cq_direct_create,
+	.free_cq = vrdma_cq_direct_free,
+	.resize_cq = vrdma_cq_direct_resize,
+	.renew_cq = vrdma_cq_direct_renew,
+	.has_cqe = vrdma_cq_direct_has_cqe,
+	.poll_cq = vrdma_cq_direct_poll,
+	.clean_cq = vrdma_cq_direct_clean,
+	.notify_cq = vrdma_cq_direct_notify,
+	.find_cq = vrdma_direct_find_cq,
+	.wake_cqs = vrdma_eqs_wake,
+	.create_qp = vrdma_direct_create_qp,
+	.create_srq = vrdma_direct_create_srq,
+	.start_qp = vrdma_direct_start_qp,
+	.start_srq = vrdma_direct_start_srq,
+	.stop_qp = vrdma_direct_leave_qp,
+	.free_qp = vrdma_direct_leave_qp,
+	.free_srq = vrdma_direct_free_srq,
+	.reap = vrdma_direct_reap,
+	.put = vrdma_direct_put,
+	.publish = vrdma_direct_publish,
+	.notify = vrdma_direct_notify,
+	.post_user = vrdma_direct_post_user,
+};

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Event queues, which tell what direct CQs have completions.
+ * Event queues, which name the direct CQs that have completions.
  *
  * There is one for each CPU, with a virtqueue and an interrupt of its own, and
- * CQs share it. Its buffers come back with the numbers of CQs. As handlers are
- * called under its lock, and a CQ leaves it under this lock once the events
- * before are handled, a CQ that is destroyed has no handler running, and the
- * next one with its number gets none of its events.
+ * CQs share it. Its buffers come back with the numbers of CQs. Handlers are
+ * called under the lock of the event queue. A CQ leaves it under this lock,
+ * after its events were handled. So no handler of a CQ that was destroyed runs,
+ * and the next CQ with its number gets none of its events.
  */
 #include <linux/log2.h>
 #include <linux/slab.h>
@@ -16,6 +16,8 @@
 /* Events that find no buffer wait in the device. */
 #define EQ_BUFS 128
 #define EQ_BUF_SHIFT ilog2(sizeof(struct virtio_rdma_cqn))
+
+static_assert(EQ_BUFS << EQ_BUF_SHIFT <= VRDMA_PAGE_SIZE);
 
 int vrdma_eqs_alloc(struct vrdma_dev *dev)
 {
@@ -46,7 +48,7 @@ void vrdma_eqs_free(struct vrdma_dev *dev)
 	u32 i;
 
 	for (i = 0; dev->eqs && i < dev->num_eqs; i++) {
-		vrdma_buf_put(dev->eqs[i].ring.buf);
+		vrdma_buf_put(dev->eqs[i].buf);
 		xa_destroy(&dev->eqs[i].cqs);
 	}
 	kfree(dev->eqs);
@@ -54,8 +56,8 @@ void vrdma_eqs_free(struct vrdma_dev *dev)
 
 /*
  * May an event call the handler? A request has one event at most, and requests
- * are counted where the device reads them. A flag would not do: an event may be
- * handled when there is another request already, which has one to come.
+ * are counted where the device reads them. A flag is not enough: when the event
+ * is handled, there may be another request, whose event is to come.
  */
 static bool vrdma_eq_take_event(struct vrdma_cq *cq)
 {
@@ -89,7 +91,7 @@ static void vrdma_eq_fill(struct vrdma_eq *eq)
 
 /*
  * Handle the events that have come. Buffers go back when all are handled, so
- * this has an end whatever the device does. With the lock held.
+ * that this ends whatever the device does. With the lock held.
  */
 static void vrdma_eq_drain(struct vrdma_eq *eq)
 {
@@ -138,8 +140,6 @@ static int vrdma_eq_create(struct vrdma_dev *dev, u32 eqn)
 	struct vrdma_eq *eq = &dev->eqs[eqn];
 	struct virtqueue *vq = eq->ring.vq;
 	struct virtio_rdma_cqn rsp;
-	struct vrdma_buf *buf;
-	u32 slots;
 	int ret;
 
 	ret = vrdma_vq_prepare(dev, vq, depth);
@@ -150,16 +150,14 @@ static int vrdma_eq_create(struct vrdma_dev *dev, u32 eqn)
 		return ret;
 	if (le32_to_cpu(rsp.cqn) != eqn)
 		return -EPROTO;
-	slots = virtqueue_get_vring_size(vq);
-	buf = vrdma_buf_alloc(vrdma_ring_pages(slots, EQ_BUF_SHIFT));
-	if (!buf)
+	eq->buf = vrdma_buf_alloc(1);
+	if (!eq->buf)
 		return -ENOMEM;
 	vrdma_vq_set_vector(vq, eqn);
 	spin_lock_irq(&eq->lock);
-	vrdma_ring_init(&eq->ring, buf, 0, slots, EQ_BUF_SHIFT);
+	vrdma_ring_init(&eq->ring, eq->buf, 0, depth, EQ_BUF_SHIFT);
 	vrdma_eq_fill(eq);
 	spin_unlock_irq(&eq->lock);
-	vrdma_buf_put(buf);
 	return 0;
 }
 
@@ -169,18 +167,19 @@ int vrdma_eqs_start(struct vrdma_dev *dev)
 	int ret = 0;
 	u32 i;
 
-	vrdma_vqs_lock(dev);
+	vrdma_objects_lock(dev);
 	for (i = 0; i < dev->num_eqs && !ret; i++)
 		ret = vrdma_eq_create(dev, i);
-	vrdma_vqs_unlock(dev);
+	vrdma_objects_unlock(dev);
 	if (ret)
-		dev_err(&dev->vdev->dev, "no event queue: error %d\n", ret);
+		dev_err(&dev->vdev->dev,
+			"cannot create event queues: error %d\n", ret);
 	return ret;
 }
 
 /*
- * The direct CQ with this number, or NULL: none is destroyed meanwhile, as the
- * caller holds either vq_lock or the lock of events.
+ * The direct CQ with this number, or NULL. The caller holds either objects_lock
+ * or the lock of events, so that the CQ is not destroyed meanwhile.
  */
 struct vrdma_cq *vrdma_eqs_find_cq(struct vrdma_dev *dev, u32 cqn)
 {
@@ -192,17 +191,17 @@ struct vrdma_cq *vrdma_eqs_find_cq(struct vrdma_dev *dev, u32 cqn)
 	return cq;
 }
 
-/* From now on the handler of a CQ, which has its number, is called. */
+/* From now on the handler of the CQ may be called. */
 int vrdma_eq_add(struct vrdma_eq *eq, struct vrdma_cq *cq)
 {
-	lockdep_assert_held(&vrdma_cq_dev(cq)->vq_lock);
+	lockdep_assert_held(&vrdma_cq_dev(cq)->objects_lock);
 
 	return xa_insert_irq(&eq->cqs, cq->cqn, cq, GFP_KERNEL);
 }
 
 /*
- * The device has destroyed the CQ with this number: its last events are in the
- * virtqueue. With vq_lock and the lock of events held.
+ * The device has destroyed the CQ with this number, so its last events are in
+ * the virtqueue. With objects_lock and the lock of events held.
  */
 void vrdma_eq_remove(struct vrdma_eq *eq, u32 cqn)
 {
@@ -212,7 +211,7 @@ void vrdma_eq_remove(struct vrdma_eq *eq, u32 cqn)
 	spin_unlock(&eq->lock);
 }
 
-/* With a dead device */
+/* The device, or a CQ, is dead. */
 void vrdma_eqs_wake(struct vrdma_dev *dev)
 {
 	struct vrdma_cq *cq;

@@ -11,7 +11,7 @@
 
 #include "queue.h"
 
-/* Events without a buffer are pending in the device. */
+/* Events that find no buffer wait in the device. */
 #define EVENT_BUFS 64
 
 static void vrdma_qp_event(struct vrdma_dev *dev, u32 qpn,
@@ -28,21 +28,11 @@ static void vrdma_qp_event(struct vrdma_dev *dev, u32 qpn,
 	qp->ibqp.event_handler(event, qp->ibqp.qp_context);
 }
 
-static struct vrdma_cq *vrdma_event_find_cq(struct vrdma_dev *dev, u32 cqn)
-{
-	if (dev->direct_cq)
-		return vrdma_eqs_find_cq(dev, cqn);
-	return cqn < dev->num_cq ? dev->cqs[cqn].cq : NULL;
-}
-
 static void vrdma_cq_event(struct vrdma_dev *dev, u32 cqn,
 			   struct ib_event *event)
 {
-	struct vrdma_cq *cq = vrdma_event_find_cq(dev, cqn);
+	struct vrdma_cq *cq = dev->form->find_cq(dev, cqn);
 
-	/* What an event queue ends by, the driver does not do. */
-	if (cqn < dev->num_eqs)
-		vrdma_broken(dev, "event queue %u has ended", cqn);
 	if (cq && !vrdma_cq_is_user(cq)) {
 		/* Pairs with the acquire in cq.c. */
 		smp_store_release(&cq->failed, true);
@@ -65,7 +55,7 @@ static void vrdma_srq_event(struct vrdma_dev *dev, u32 srqn,
 	srq->ibsrq.event_handler(event, srq->ibsrq.srq_context);
 }
 
-/* The device has the RDMA core's numbers of events. */
+/* The numbers of events are the RDMA core's. */
 static void vrdma_event_dispatch(struct vrdma_dev *dev, u32 type, u32 id)
 {
 	struct ib_event event = {
@@ -169,8 +159,6 @@ int vrdma_events_start(struct vrdma_dev *dev)
 	struct vrdma_events *events = &dev->events;
 	u32 i, n;
 
-	if (!events->vq)
-		return 0;
 	n = min(virtqueue_get_vring_size(events->vq), EVENT_BUFS);
 	events->bufs = kcalloc(n, sizeof(*events->bufs), GFP_KERNEL);
 	if (!events->bufs)

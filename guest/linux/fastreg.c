@@ -2,11 +2,10 @@
 /*
  * Fast registration: regions of the kernel that a REG_MR work request maps.
  *
- * The request has the address of a page list (VIRTIO_RDMA_F_REG_PAGES),
- * which must not change until the device has executed the request. But a user
- * that gave up an operation may map the region again while the request for the
- * last mapping is still in the send queue. So a region has two page lists,
- * which are used in turn.
+ * The request has the address of a page list, which must not change until the
+ * device has executed the request. But a user that gave up an operation may map
+ * the region again while the request for the last mapping is still in the send
+ * queue. So a region has two page lists, which are used in turn.
  *
  * Users count in pages of the kernel, or in pages of 4 KiB. Lists have the
  * latter, which are the device's, and room for as many as the former need.
@@ -43,7 +42,7 @@ struct ib_mr *vrdma_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 	struct vrdma_mr *mr;
 	int ret;
 
-	if (type != IB_MR_TYPE_MEM_REG || !dev->reg_pages)
+	if (type != IB_MR_TYPE_MEM_REG)
 		return ERR_PTR(-EOPNOTSUPP);
 	if (!max_num_sg || max_num_sg > dev->attr.max_fast_reg_page_list_len)
 		return ERR_PTR(-EINVAL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What happens when the device is dead, that is, it needs a reset or was
- * unplugged. flush.c makes the completions that users wait for.
+ * The death of the device: it needs a reset, or was unplugged. flush.c makes
+ * the completions that users wait for.
  */
 #include "device.h"
 
@@ -23,7 +23,7 @@ static void vrdma_fatal_enter(struct vrdma_dev *dev)
 		"the device needs a reset: unbind and bind it\n");
 	__virtqueue_break(dev->ctrl.vq);
 	/*
-	 * Once its work requests are flushed, memory is freed, so the device
+	 * Users free memory once their work requests are flushed: the device
 	 * must not access it any more, not even for a peer.
 	 */
 	vrdma_reset(dev);
@@ -47,10 +47,12 @@ void vrdma_fatal_work(struct work_struct *work)
 
 	if (!dev->dead)
 		vrdma_fatal_enter(dev);
-	vrdma_cqs_wake(dev);
+	dev->form->wake_cqs(dev);
 }
 
 void vrdma_wake_work(struct work_struct *work)
 {
-	vrdma_cqs_wake(container_of(work, struct vrdma_dev, wake_work));
+	struct vrdma_dev *dev = container_of(work, struct vrdma_dev, wake_work);
+
+	dev->form->wake_cqs(dev);
 }

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Completions of a dead device or CQ. Kernel users wait for the completions of all
- * work requests before they release the device. So polling a CQ returns, after
- * the completions that the device has written, a flush error for each work
- * request that it has not completed. Requests posted later are flushed, too:
- * to drain a QP, users post one and wait for it.
+ * Completions of a dead device or CQ. Users in the kernel wait for the
+ * completions of all work requests before they release the device. So polling a
+ * CQ returns, after the completions that the device has written, a flush error
+ * for each work request that the device has not completed. Requests posted
+ * later are flushed, too: to drain a QP, users post one and wait for it.
  *
- * With a CQ that has failed the device works on. So only QPs are flushed that
- * the user has moved to the error state: their memory is not accessed any more.
+ * If only a CQ has failed, the device goes on. So only those QPs are flushed
+ * that the user has moved to the error state: the device accesses their memory
+ * no more.
  */
 #include "queue.h"
 
 /*
- * With a CQ that has failed, the device returns buffers of silent requests that
- * it has not executed, such as the one that the RDMA core drains a QP with.
+ * With a CQ that has failed, the device returns buffers of silent requests
+ * without executing them, such as the one by which the RDMA core drains a QP.
  */
 static const struct vrdma_request *vrdma_flush_oldest(struct vrdma_wq *wq)
 {
@@ -34,7 +35,7 @@ static int vrdma_flush_wq(struct vrdma_qp *qp, struct vrdma_wq *wq, bool recv,
 	int n = 0;
 
 	spin_lock(&ring->lock);
-	/* Whoever moves it on from the error state takes the lock after that. */
+	/* A thread that moves it out of this state then takes the lock. */
 	if (!dead && READ_ONCE(qp->state) != IB_QPS_ERR) {
 		spin_unlock(&ring->lock);
 		return 0;
@@ -73,7 +74,7 @@ int vrdma_flush_cq(struct vrdma_cq *cq, int num, struct ib_wc *wc)
 	int n = 0;
 	u32 i;
 
-	/* It may have been made anew since the caller looked. */
+	/* vrdma_cq_renew() may have replaced it since the caller looked. */
 	if (!READ_ONCE(dev->dead) && !READ_ONCE(cq->failed))
 		return 0;
 	/* QPs with other CQs may be destroyed meanwhile. */

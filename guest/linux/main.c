@@ -77,20 +77,20 @@ static void vrdma_ibdev_init(struct vrdma_dev *dev)
 
 	ib_set_device_ops(ibdev, &vrdma_ops);
 	ibdev->driver_def = vrdma_uapi_defs;
-	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_SRQ))
+	if (dev->num_srq)
 		ib_set_device_ops(ibdev, &vrdma_srq_ops);
-	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_MW))
+	if (dev->attr.max_mw)
 		ib_set_device_ops(ibdev, &vrdma_mw_ops);
-	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_MCAST))
+	if (dev->attr.max_mcast_grp)
 		ib_set_device_ops(ibdev, &vrdma_mcast_ops);
 	vrdma_counters_init(dev);
 	vrdma_stats_init(dev);
 	ibdev->node_type = RDMA_NODE_IB_CA;
 	strscpy(ibdev->node_desc, "virtio-rdma", sizeof(ibdev->node_desc));
 	ibdev->phys_port_cnt = 1;
-	ibdev->num_comp_vectors = dev->direct_cq ? dev->num_eqs :
+	ibdev->num_comp_vectors = dev->num_eqs ?:
 				  min(num_possible_cpus(), dev->num_cq);
-	/* What programs read in sysfs of an adapter is its PCI function's. */
+	/* Programs look for the PCI function of an adapter in sysfs. */
 	ibdev->dev.parent = dev_is_pci(dev->dma_dev) ? dev->dma_dev
 						     : &dev->vdev->dev;
 	if (dev->attr.sys_image_guid)
@@ -99,13 +99,27 @@ static void vrdma_ibdev_init(struct vrdma_dev *dev)
 		addrconf_addr_eui48((u8 *)&ibdev->node_guid, dev->mac);
 	else
 		get_random_bytes(&ibdev->node_guid, sizeof(ibdev->node_guid));
-	/* A process posts, polls and arms with these commands. */
+	/* A process without direct queues posts, polls and arms by these. */
 	ibdev->uverbs_cmd_mask |= BIT_ULL(IB_USER_VERBS_CMD_POST_SEND) |
 				  BIT_ULL(IB_USER_VERBS_CMD_POST_RECV) |
 				  BIT_ULL(IB_USER_VERBS_CMD_POST_SRQ_RECV) |
 				  BIT_ULL(IB_USER_VERBS_CMD_POLL_CQ) |
 				  BIT_ULL(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ) |
 				  BIT_ULL(IB_USER_VERBS_CMD_RESIZE_CQ);
+}
+
+/*
+ * Queues in memory need pages of doorbells, which a process maps one by one.
+ * Their counters, which processes read and write, are little-endian.
+ */
+static bool vrdma_direct_possible(struct virtio_device *vdev)
+{
+	struct virtio_shm_region shm;
+
+	return PAGE_SIZE == VRDMA_PAGE_SIZE &&
+	       !IS_ENABLED(CONFIG_CPU_BIG_ENDIAN) &&
+	       virtio_get_shm_region(vdev, &shm, VIRTIO_RDMA_SHM_DOORBELLS) &&
+	       shm.len >= VIRTIO_RDMA_DOORBELL_SIZE;
 }
 
 static int vrdma_validate(struct virtio_device *vdev)
@@ -116,9 +130,14 @@ static int vrdma_validate(struct virtio_device *vdev)
 		dev_err(&vdev->dev, "no VIRTIO_F_VERSION_1\n");
 		return -ENODEV;
 	}
+	if (!virtio_has_feature(vdev, VIRTIO_RDMA_F_VERSION_1)) {
+		dev_err(&vdev->dev,
+			"no VIRTIO_RDMA_F_VERSION_1: set the device's property version-1=on, or update QEMU\n");
+		return -ENODEV;
+	}
 	/*
-	 * Regions are made of DMA addresses. Behind an IOMMU, a device that
-	 * bypasses it cannot use these.
+	 * Regions are made of DMA addresses. A device that bypasses its IOMMU
+	 * cannot use these.
 	 */
 	if (virtio_has_dma_quirk(vdev) && device_iommu_mapped(parent)) {
 		dev_err(&vdev->dev, "IOMMU, but no VIRTIO_F_ACCESS_PLATFORM\n");
@@ -134,10 +153,10 @@ static int vrdma_validate(struct virtio_device *vdev)
 			"DMA takes bounce buffers (encrypted memory, or swiotlb=force)\n");
 		return -ENODEV;
 	}
-	/* CQs use the index of the used ring, which split rings have. */
+	/* vq.c uses the index of the used ring, which split rings have. */
 	__virtio_clear_bit(vdev, VIRTIO_F_RING_PACKED);
-	if (!vrdma_srq_possible(vdev))
-		__virtio_clear_bit(vdev, VIRTIO_RDMA_F_SRQ);
+	if (!vrdma_direct_possible(vdev))
+		__virtio_clear_bit(vdev, VIRTIO_RDMA_F_DIRECT);
 	if (!VRDMA_CORE_HAS_FLUSH)
 		__virtio_clear_bit(vdev, VIRTIO_RDMA_F_FLUSH);
 	if (!VRDMA_CORE_HAS_ATOMIC_WRITE)
@@ -145,7 +164,7 @@ static int vrdma_validate(struct virtio_device *vdev)
 	return 0;
 }
 
-/* Peers must not write to memory that the next kernel has. */
+/* The memory is the next kernel's (kexec): peers must not write to it. */
 static void vrdma_shutdown(struct device *device)
 {
 	struct virtio_device *vdev = dev_to_virtio(device);
@@ -170,8 +189,7 @@ static int vrdma_probe(struct virtio_device *vdev)
 	spin_lock_init(&dev->ctrl.lock);
 	spin_lock_init(&dev->events.lock);
 	spin_lock_init(&dev->qps_lock);
-	mutex_init(&dev->vq_lock);
-	INIT_LIST_HEAD(&dev->bufs_kept);
+	mutex_init(&dev->objects_lock);
 	mutex_init(&dev->netdev_lock);
 	INIT_WORK(&dev->port_work, vrdma_port_work);
 	INIT_WORK(&dev->fatal_work, vrdma_fatal_work);
@@ -182,18 +200,17 @@ static int vrdma_probe(struct virtio_device *vdev)
 	if (!vdev->dev.bus->shutdown)
 		vdev->dev.driver->shutdown = vrdma_shutdown;
 
-	vrdma_config_read(dev);
-	ret = vrdma_vqs_init(dev);
+	ret = vrdma_config_read(dev);
+	if (!ret)
+		ret = vrdma_vqs_init(dev);
 	if (ret)
 		goto err_dealloc;
 	virtio_device_ready(vdev);
-	ret = vrdma_vqs_reset(dev);
-	if (ret)
-		goto err_vqs;
+	vrdma_vqs_reset(dev);
 	ret = vrdma_events_start(dev);
 	if (ret)
 		goto err_vqs;
-	ret = vrdma_eqs_start(dev);
+	ret = dev->form->start(dev);
 	if (ret)
 		goto err_vqs;
 
@@ -266,29 +283,11 @@ static const struct virtio_device_id vrdma_id_table[] = {
 MODULE_DEVICE_TABLE(virtio, vrdma_id_table);
 
 static const unsigned int vrdma_features[] = {
-	VIRTIO_RDMA_F_EXT_STATUS,
-	VIRTIO_RDMA_F_MAC_MTU,
-	VIRTIO_RDMA_F_CQE_STATUS_LAST,
-	VIRTIO_RDMA_F_EVENTS,
-	VIRTIO_RDMA_F_SRQ,
-	VIRTIO_RDMA_F_MW,
-	VIRTIO_RDMA_F_MCAST,
-	VIRTIO_RDMA_F_MR_TABLES,
-	VIRTIO_RDMA_F_REREG_MR,
-	VIRTIO_RDMA_F_CQ_DEEP,
-	VIRTIO_RDMA_F_CQ_RING_ARM,
-	VIRTIO_RDMA_F_CQE_EX,
-	VIRTIO_RDMA_F_GID_VLAN,
-	VIRTIO_RDMA_F_COUNTERS,
-	VIRTIO_RDMA_F_REG_PAGES,
+	VIRTIO_RDMA_F_VERSION_1,
+	VIRTIO_RDMA_F_DIRECT,
+	VIRTIO_RDMA_F_HOST_NUMBERS,
 	VIRTIO_RDMA_F_FLUSH,
 	VIRTIO_RDMA_F_ATOMIC_WRITE,
-	VIRTIO_RDMA_F_HOST_NUMBERS,
-	VIRTIO_RDMA_F_DIRECT_QP,
-	VIRTIO_RDMA_F_DIRECT_CQ,
-	VIRTIO_RDMA_F_DIRECT_SRQ,
-	VIRTIO_RDMA_F_SHADOW_DOORBELL,
-	VIRTIO_RDMA_F_QP_COUNTERS,
 };
 
 static struct virtio_driver vrdma_driver = {

@@ -5,17 +5,22 @@
 #ifndef VRDMA_MEM_H
 #define VRDMA_MEM_H
 
+#include <linux/sizes.h>
 #include <rdma/ib_umem.h>
 
 #include "ring.h"
 
+/* The page lists of a region for fast registration take up to 4 MiB each. */
+#define VRDMA_MAX_REG_PAGES (SZ_4M / sizeof(__le64))
+
 /*
- * Memory of a direct queue: a page of counters, and slots. Or the shadow of a
- * page of doorbells
+ * Memory of a queue: a page of counters, and slots. Or the shadow of a page of
+ * doorbells
  */
 struct vrdma_area {
 	struct vrdma_buf *buf;
-	dma_addr_t dma[];		/* of its pages */
+	u32 npages;			/* of the device */
+	dma_addr_t dma[];		/* of the pages of buf */
 };
 
 struct vrdma_mr {
@@ -67,13 +72,12 @@ struct vrdma_table {
 	dma_addr_t pages;		/* what the device gets */
 	u32 npages;
 	u32 page_shift;
-	u32 levels;			/* 0: a flat list */
-	__le64 *flat;
+	u32 levels;
 	struct vrdma_table_node *nodes;
 	u32 num_nodes;
 };
 
-u64 vrdma_table_max_size(const struct vrdma_dev *dev);
+u64 vrdma_table_max_size(void);
 int vrdma_table_init(struct vrdma_dev *dev, struct vrdma_table *table,
 		     struct ib_umem *umem, u64 iova);
 int vrdma_table_init_list(struct vrdma_dev *dev, struct vrdma_table *table,
@@ -85,6 +89,7 @@ struct vrdma_area *vrdma_area_alloc(struct vrdma_dev *dev, u32 npages);
 void vrdma_area_free(struct vrdma_dev *dev, struct vrdma_area *area);
 int vrdma_area_table(struct vrdma_dev *dev, const struct vrdma_area *area,
 		     struct vrdma_table *table);
+u32 vrdma_slot_pages(u32 slots, u32 shift);
 
 /* ucontext.c */
 extern const struct uapi_definition vrdma_uapi_defs[];

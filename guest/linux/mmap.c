@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a process maps: the slots of its queues, and a page of doorbells. Pages
- * of slots are counted by references, so a mapping may outlive its queue; the
- * device has let go of them by then.
+ * The mappings of a process: the slots of its queues, and its doorbells. Pages
+ * of slots are counted by references, so a mapping may outlive its queue; by
+ * then the device accesses them no more.
  */
 #include <linux/slab.h>
 #include <rdma/uverbs_ioctl.h>

@@ -46,10 +46,8 @@ static void vrdma_mr_describe(struct virtio_rdma_reg_user_mr_req *req,
 	req->virt_addr = cpu_to_le64(iova);
 	req->pages = cpu_to_le64(table->pages);
 	req->npages = cpu_to_le32(table->npages);
-	if (table->levels) {
-		req->page_shift = cpu_to_le32(table->page_shift);
-		req->levels = cpu_to_le32(table->levels);
-	}
+	req->page_shift = cpu_to_le32(table->page_shift);
+	req->levels = cpu_to_le32(table->levels);
 }
 
 /* Takes @umem over, which may be an error pointer. */
@@ -171,7 +169,7 @@ static int vrdma_mr_rereg_cmd(struct vrdma_mr *mr, int flags,
 }
 
 /*
- * With a device that cannot change regions, register another one: the RDMA core
+ * For a device that cannot change regions, register another one: the RDMA core
  * then deregisters the old one.
  */
 struct ib_mr *vrdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
@@ -181,7 +179,7 @@ struct ib_mr *vrdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	struct vrdma_dev *dev = to_vdev(ibmr->device);
 	struct vrdma_mr *mr = to_vmr(ibmr);
 	struct ib_umem *umem = NULL;
-	bool repin;
+	bool is_dmabuf, repin;
 	int ret;
 
 	if (flags & ~IB_MR_REREG_SUPPORTED)
@@ -193,19 +191,15 @@ struct ib_mr *vrdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	}
 	if (!(flags & IB_MR_REREG_ACCESS))
 		access = mr->access;
-	/* Memory that was pinned for reading must be pinned again to write. */
-	repin = flags & IB_MR_REREG_TRANS ||
-		(ib_access_writable(access) && !mr->umem->writable) ||
-		!virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_REREG_MR);
-	/* A DMA buffer is not at an address. */
-	if (repin && !(flags & IB_MR_REREG_TRANS) && mr->umem->is_dmabuf)
-		return ERR_PTR(-EOPNOTSUPP);
-	if (!virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_REREG_MR))
-		return vrdma_mr_register_va(ibpd, start, length, virt_addr,
-					    access);
-
 	if (!vrdma_mr_length_ok(dev, length))
 		return ERR_PTR(-EINVAL);
+	/* Memory that was pinned for reading must be pinned again to write. */
+	repin = flags & IB_MR_REREG_TRANS ||
+		(ib_access_writable(access) && !mr->umem->writable);
+	/* A DMA buffer is not at an address. */
+	is_dmabuf = mr->umem->is_dmabuf && !(flags & IB_MR_REREG_TRANS);
+	if (repin && is_dmabuf)
+		return ERR_PTR(-EOPNOTSUPP);
 	if (repin) {
 		umem = vrdma_umem_get(ibmr->device, start, length, access);
 		if (IS_ERR(umem))
@@ -214,7 +208,9 @@ struct ib_mr *vrdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	ret = vrdma_mr_rereg_cmd(mr, flags, umem, virt_addr, access, ibpd);
 	if (ret) {
 		ib_umem_release(umem);
-		return ERR_PTR(ret);
+		return ret == -EOPNOTSUPP && !is_dmabuf ?
+		       vrdma_mr_register_va(ibpd, start, length, virt_addr,
+					    access) : ERR_PTR(ret);
 	}
 	if (umem) {
 		ib_umem_release(mr->umem);

@@ -117,20 +117,16 @@ int vrdma_add_gid(const struct ib_gid_attr *attr, void **context)
 		.index = cpu_to_le16(attr->index),
 		.port_num = cpu_to_le32(attr->port_num),
 	};
-	struct vrdma_dev *dev = to_vdev(attr->device);
 	u16 vlan;
 
 	if (attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP)
 		return -EOPNOTSUPP;
-	/* GIDs that exist before the NIC is bound have no VLAN. */
-	if (!rdma_read_gid_l2_fields(attr, &vlan, NULL) &&
-	    vlan < VLAN_N_VID) {
-		if (!dev->gid_vlan)
-			return -EOPNOTSUPP;
+	/* A GID without a NIC has no VLAN. */
+	if (!rdma_read_gid_l2_fields(attr, &vlan, NULL) && vlan < VLAN_N_VID)
 		req.vlan = cpu_to_le16(vlan);
-	}
 	memcpy(req.gid, attr->gid.raw, sizeof(req.gid));
-	return vrdma_ctrl_do(dev, VIRTIO_RDMA_CMD_ADD_GID, &req);
+	return vrdma_ctrl_do(to_vdev(attr->device), VIRTIO_RDMA_CMD_ADD_GID,
+			     &req);
 }
 
 int vrdma_del_gid(const struct ib_gid_attr *attr, void **context)

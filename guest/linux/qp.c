@@ -25,79 +25,8 @@ static int vrdma_qp_check_caps(struct vrdma_dev *dev,
 	return 0;
 }
 
-static void vrdma_qp_use_vqs(struct vrdma_dev *dev, struct vrdma_qp *qp,
-			     u32 qpn)
-{
-	qp->qpn = qpn;
-	qp->sq.ring.vq = dev->vqs[VIRTIO_RDMA_SQ_VQ(dev->num_cq, qpn)];
-	qp->rq.ring.vq = dev->vqs[VIRTIO_RDMA_RQ_VQ(dev->num_cq, qpn)];
-}
-
-static int vrdma_qp_prepare_vqs(struct vrdma_dev *dev, struct vrdma_qp *qp)
-{
-	int ret;
-
-	ret = vrdma_vq_prepare(dev, qp->sq.ring.vq,
-			       max_t(u32, qp->sq.max_wr, VRDMA_DEPTH_MIN));
-	/* The receive queue of a QP with an SRQ stays empty. */
-	if (ret || qp->ibqp.srq)
-		return ret;
-	return vrdma_vq_prepare(dev, qp->rq.ring.vq,
-				max_t(u32, qp->rq.max_wr, VRDMA_DEPTH_MIN));
-}
-
 /*
- * Release the virtqueues and their slots. If neither a reset nor the device
- * has returned all buffers, the device may still access the slots: they are
- * freed when it is reset, and the number is not used until then.
- */
-static void vrdma_qp_release_vqs(struct vrdma_dev *dev, struct vrdma_qp *qp)
-{
-	bool reset;
-
-	if (qp->direct) {
-		vrdma_direct_free(dev, qp);
-		vrdma_requests_free(&qp->sq);
-		vrdma_requests_free(&qp->rq);
-		clear_bit(qp->qpn, dev->qps_busy);
-		return;
-	}
-	reset = !vrdma_vq_reset(dev, qp->sq.ring.vq) &&
-		!vrdma_vq_reset(dev, qp->rq.ring.vq);
-	vrdma_requests_free(&qp->sq);
-	vrdma_requests_free(&qp->rq);
-	if (reset ||
-	    (vrdma_wq_is_empty(&qp->sq) && vrdma_wq_is_empty(&qp->rq))) {
-		vrdma_buf_put(qp->sq.ring.buf);
-		clear_bit(qp->qpn, dev->qps_busy);
-	} else {
-		vrdma_buf_keep(dev, qp->sq.ring.buf);
-	}
-	/* The buffer of the send queue, once more */
-	vrdma_buf_put(qp->rq.ring.buf);
-}
-
-/*
- * A number that is not in use, or dev->num_qp if there is none. It is a random
- * one: a peer, or who names a QP that is gone, should not guess the next.
- */
-static u32 vrdma_qp_find_free(struct vrdma_dev *dev, enum ib_qp_type type)
-{
-	u32 first = VRDMA_QPN_FIRST;
-	u32 qpn;
-
-	if (type == IB_QPT_GSI)
-		return test_bit(VRDMA_QPN_GSI, dev->qps_busy) ? dev->num_qp
-							      : VRDMA_QPN_GSI;
-	if (dev->num_qp > first)
-		first += get_random_u32() % (dev->num_qp - first);
-	qpn = find_next_zero_bit(dev->qps_busy, dev->num_qp, first);
-	return qpn < dev->num_qp ? qpn :
-	       find_next_zero_bit(dev->qps_busy, dev->num_qp, VRDMA_QPN_FIRST);
-}
-
-/*
- * The RDMA core takes numbers on the wire to have 24 bits, and 0 and 1 to be
+ * The RDMA core expects numbers on the wire to have 24 bits, and 0 and 1 to be
  * those of the SMI and the GSI.
  */
 static int vrdma_qp_set_num(struct vrdma_dev *dev, struct vrdma_qp *qp,
@@ -144,136 +73,75 @@ static void vrdma_qp_fill_req(struct vrdma_qp *qp,
 	req->flags = cpu_to_le32(flags);
 }
 
-/* The memory of its queues is about to be freed: the device has to let go. */
-static void vrdma_qp_is_kept(struct vrdma_dev *dev, const struct vrdma_qp *qp)
+/* Memory for both queues: a page of counters, and their slots after it */
+static int vrdma_qp_alloc(struct vrdma_dev *dev, struct vrdma_qp *qp,
+			  const struct ib_qp_cap *cap)
 {
-	vrdma_broken(dev, "QP %u, which it has made, cannot be destroyed",
-		     qp->qpn);
-	vrdma_wait_stopped(dev);
+	u32 sq_shift = vrdma_send_slot_shift(cap);
+	u32 rq_shift = vrdma_recv_slot_shift(cap->max_recv_sge);
+	u32 sq_slots = vrdma_slots(cap->max_send_wr);
+	u32 rq_slots = qp->ibqp.srq ? 0 : vrdma_slots(cap->max_recv_wr);
+	u32 rq_page = 1 + vrdma_slot_pages(sq_slots, sq_shift);
+	struct vrdma_area *area;
+
+	area = vrdma_area_alloc(dev, rq_page + vrdma_slot_pages(rq_slots,
+								rq_shift));
+	if (IS_ERR(area))
+		return PTR_ERR(area);
+	qp->area = area;
+	vrdma_ring_init(&qp->sq.ring, area->buf, VRDMA_PAGE_SIZE, sq_slots,
+			sq_shift);
+	if (rq_slots)
+		vrdma_ring_init(&qp->rq.ring, area->buf,
+				rq_page << VRDMA_PAGE_SHIFT, rq_slots,
+				rq_shift);
+	return 0;
 }
 
-/*
- * Have the device create a QP that has no virtqueues, with whichever number it
- * chooses. Marks the number as used.
- */
-static int vrdma_qp_create_direct(struct vrdma_dev *dev, struct vrdma_qp *qp,
-				  const struct ib_qp_init_attr *init,
-				  u32 doorbell)
+static void vrdma_qp_free(struct vrdma_dev *dev, struct vrdma_qp *qp)
+{
+	vrdma_requests_free(&qp->sq);
+	vrdma_requests_free(&qp->rq);
+	vrdma_area_free(dev, qp->area);
+}
+
+/* @user: it may be in use, and then exists on. */
+static int vrdma_qp_destroy_cmd(struct vrdma_dev *dev, struct vrdma_qp *qp,
+				bool user)
+{
+	struct virtio_rdma_qpn req = { .qpn = cpu_to_le32(qp->qpn) };
+
+	dev->form->stop_qp(qp);
+	return vrdma_ctrl_destroy(dev, VIRTIO_RDMA_CMD_DESTROY_QP, &req, user);
+}
+
+/* Have the device create the QP, and learn its number. */
+static int vrdma_qp_create_cmd(struct vrdma_dev *dev, struct vrdma_qp *qp,
+			       const struct ib_qp_init_attr *init,
+			       struct ib_udata *udata)
 {
 	struct virtio_rdma_create_qp_req req;
 	struct virtio_rdma_create_qp_rsp rsp = {};
-	struct virtio_rdma_qpn destroy;
 	int ret;
 
 	vrdma_qp_fill_req(qp, init, &req);
-	req.flags |= cpu_to_le32(VIRTIO_RDMA_QP_DIRECT);
-	qp->sq.ring.shift = vrdma_send_slot_shift(&init->cap);
-	qp->rq.ring.shift = vrdma_recv_slot_shift(init->cap.max_recv_sge);
-	ret = vrdma_direct_init(dev, qp, &init->cap, doorbell, &req);
+	ret = dev->form->create_qp(qp, udata, &req, &rsp);
 	if (ret)
 		return ret;
-	ret = vrdma_direct_create_cmd(dev, qp, &req, &rsp);
-	if (ret)
-		goto err;
-	destroy.qpn = rsp.qpn;
 	qp->qpn = le32_to_cpu(rsp.qpn);
-	ret = -EPROTO;
-	if (qp->qpn >= dev->num_qp || test_and_set_bit(qp->qpn, dev->qps_busy))
-		goto err_destroy;
-	ret = vrdma_qp_set_num(dev, qp, init->qp_type, &rsp);
-	if (!ret) {
-		if (!qp->user)
-			vrdma_direct_start(qp);
-		return 0;
+	if (qp->qpn >= dev->num_qp || dev->qps[qp->qpn]) {
+		/* The number names another QP, so nothing can destroy it. */
+		vrdma_broken(dev, "QP %u: the number is not free", qp->qpn);
+		vrdma_wait_stopped(dev);
+		return -EPROTO;
 	}
-	clear_bit(qp->qpn, dev->qps_busy);
-err_destroy:
-	if (vrdma_ctrl_do(dev, VIRTIO_RDMA_CMD_DESTROY_QP, &destroy))
-		vrdma_qp_is_kept(dev, qp);
-err:
-	vrdma_direct_free(dev, qp);
-	return ret;
-}
-
-/*
- * Have the device create the QP, after its virtqueues have got the right size.
- * Marks the number of the QP as used.
- */
-static int vrdma_qp_create_cmd(struct vrdma_dev *dev, struct vrdma_qp *qp,
-			       const struct ib_qp_init_attr *init)
-{
-	struct virtio_rdma_create_qp_req req;
-	struct virtio_rdma_create_qp_rsp rsp;
-	struct virtio_rdma_qpn destroy;
-	u32 wanted, qpn;
-	int ret;
-
-	vrdma_qp_fill_req(qp, init, &req);
-	wanted = vrdma_qp_find_free(dev, init->qp_type);
-	if (wanted >= dev->num_qp)
-		return -ENOMEM;
-	vrdma_qp_use_vqs(dev, qp, wanted);
-	set_bit(wanted, dev->qps_busy);
-	ret = vrdma_qp_prepare_vqs(dev, qp);
-	if (ret)
-		goto err;
-	rsp.wire_qpn = 0;
-	ret = vrdma_ctrl(dev, VIRTIO_RDMA_CMD_CREATE_QP, &req, sizeof(req),
-			 &rsp, dev->host_numbers ? sizeof(rsp)
-						 : sizeof(rsp.qpn));
-	if (ret)
-		goto err;
-	destroy.qpn = rsp.qpn;
-	qpn = le32_to_cpu(rsp.qpn);
-	if (qpn != wanted) {
-		/* The device chose another number. */
-		vrdma_qp_release_vqs(dev, qp);
-		if (qpn >= dev->num_qp ||
-		    test_and_set_bit(qpn, dev->qps_busy)) {
-			/* Whose slots are kept is free for the device. */
-			if (qpn >= dev->num_qp || !dev->qps[qpn])
-				vrdma_ctrl_do(dev, VIRTIO_RDMA_CMD_DESTROY_QP,
-					      &destroy);
-			return -EPROTO;
-		}
-		vrdma_qp_use_vqs(dev, qp, qpn);
-		ret = vrdma_qp_prepare_vqs(dev, qp);
-		if (ret)
-			goto err_destroy;
-	}
+	dev->form->start_qp(qp);
 	ret = vrdma_qp_set_num(dev, qp, init->qp_type, &rsp);
 	if (!ret)
 		return 0;
-err_destroy:
-	vrdma_ctrl_do(dev, VIRTIO_RDMA_CMD_DESTROY_QP, &destroy);
-err:
-	vrdma_qp_release_vqs(dev, qp);
+	vrdma_qp_destroy_cmd(dev, qp, false);
+	dev->form->free_qp(qp);
 	return ret;
-}
-
-/* One buffer has the slots of both queues, after the page of user QPs. */
-static int vrdma_qp_alloc_slots(struct vrdma_dev *dev, struct vrdma_qp *qp,
-				const struct ib_qp_cap *cap)
-{
-	u32 sq_slots = virtqueue_get_vring_size(qp->sq.ring.vq);
-	u32 rq_slots = qp->ibqp.srq ? 0 :
-		       virtqueue_get_vring_size(qp->rq.ring.vq);
-	u32 sq_shift = vrdma_send_slot_shift(cap);
-	u32 rq_shift = vrdma_recv_slot_shift(cap->max_recv_sge);
-	u32 sq_pages = vrdma_ring_pages(sq_slots, sq_shift);
-	u32 rq_pages = vrdma_ring_pages(rq_slots, rq_shift);
-	u32 first = qp->user;
-	struct vrdma_buf *buf;
-
-	buf = vrdma_buf_alloc(first + sq_pages + rq_pages);
-	if (!buf)
-		return -ENOMEM;
-	vrdma_ring_init(&qp->sq.ring, buf, first, sq_slots, sq_shift);
-	if (rq_slots)
-		vrdma_ring_init(&qp->rq.ring, buf, first + sq_pages, rq_slots,
-				rq_shift);
-	vrdma_buf_put(buf);
-	return 0;
 }
 
 /* The kernel's requests, one for each slot */
@@ -289,21 +157,20 @@ static int vrdma_qp_alloc_requests(struct vrdma_dev *dev, struct vrdma_qp *qp)
 
 static int vrdma_qp_respond(struct vrdma_qp *qp, struct ib_udata *udata)
 {
-	struct vrdma_buf *buf = qp->sq.ring.buf;
+	struct vrdma_buf *buf = qp->area->buf;
 	struct virtio_rdma_create_qp_resp resp = {
 		.mmap_size = buf->npages << PAGE_SHIFT,
-		.sq_offset = qp->sq.ring.first_page << PAGE_SHIFT,
+		.sq_offset = qp->sq.ring.offset,
 		.sq_slots = vrdma_ring_slots(&qp->sq.ring),
-		.sq_slot_size = 1U << qp->sq.ring.shift,
+		.sq_slot_size = BIT(qp->sq.ring.shift),
 		.qpn = qp->qpn,
-		.flags = qp->direct ? VIRTIO_RDMA_QP_RESP_DIRECT : 0,
 	};
 	int ret;
 
 	if (qp->rq.ring.buf) {
-		resp.rq_offset = qp->rq.ring.first_page << PAGE_SHIFT;
+		resp.rq_offset = qp->rq.ring.offset;
 		resp.rq_slots = vrdma_ring_slots(&qp->rq.ring);
-		resp.rq_slot_size = 1U << qp->rq.ring.shift;
+		resp.rq_slot_size = BIT(qp->rq.ring.shift);
 	}
 	qp->mmap = vrdma_mmap_insert(udata, buf);
 	if (IS_ERR(qp->mmap)) {
@@ -339,8 +206,8 @@ static void vrdma_qp_await_flush(struct vrdma_qp *qp)
 
 /*
  * Users in the kernel move a QP to the error state and wait, without a limit,
- * until all its work requests have completed. A device that owes them for long
- * is broken. Completions that the user has not polled are none of its debts.
+ * until all its work requests have completed. A device that completes none of
+ * them for long is broken. It has done its part if the user does not poll.
  */
 static void vrdma_qp_flush_work(struct work_struct *work)
 {
@@ -361,14 +228,6 @@ static void vrdma_qp_flush_work(struct work_struct *work)
 		vrdma_qp_await_flush(qp);
 }
 
-static int vrdma_qp_destroy_cmd(struct vrdma_dev *dev, struct vrdma_qp *qp)
-{
-	struct virtio_rdma_qpn req = { .qpn = cpu_to_le32(qp->qpn) };
-
-	return vrdma_ctrl_destroy(dev, VIRTIO_RDMA_CMD_DESTROY_QP, &req,
-				  qp->user);
-}
-
 int vrdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		    struct ib_udata *udata)
 {
@@ -377,7 +236,7 @@ int vrdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	u32 flags = 0;
 	int ret;
 
-	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_MCAST))
+	if (dev->attr.max_mcast_grp)
 		flags |= IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
 	if (init->create_flags & ~flags || !init->send_cq || !init->recv_cq)
 		return -EOPNOTSUPP;
@@ -393,13 +252,6 @@ int vrdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	default:
 		return -EOPNOTSUPP;
 	}
-	/*
-	 * Providers that poll their CQs by POLL_CQ crash when they destroy a QP
-	 * with an SRQ.
-	 */
-	if (init->srq && udata && to_vcq(init->recv_cq)->direct &&
-	    !to_vcq(init->recv_cq)->mapped)
-		return -EOPNOTSUPP;
 	if (init->srq) {
 		init->cap.max_recv_wr = 0;
 		init->cap.max_recv_sge = 0;
@@ -429,36 +281,37 @@ int vrdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	qp->flush_seen[0] = -1;
 	qp->flush_seen[1] = -1;
 
-	vrdma_vqs_lock(dev);
+	vrdma_objects_lock(dev);
 	ret = qp->user ? 0 : vrdma_cq_renew(qp->sq.cq) ?:
 			     vrdma_cq_renew(qp->rq.cq);
 	if (ret)
 		goto err_unlock;
-	if (dev->doorbells)
-		ret = vrdma_qp_create_direct(dev, qp, init, qp->user ?
-					     vrdma_doorbell(udata) : 0);
-	else
-		ret = vrdma_qp_create_cmd(dev, qp, init);
+	ret = vrdma_qp_alloc(dev, qp, &init->cap);
 	if (ret)
 		goto err_unlock;
-	ret = qp->direct ? 0 : vrdma_qp_alloc_slots(dev, qp, &init->cap);
+	ret = qp->user ? 0 : vrdma_qp_alloc_requests(dev, qp);
 	if (!ret)
-		ret = qp->user ? vrdma_qp_respond(qp, udata)
-			       : vrdma_qp_alloc_requests(dev, qp);
+		ret = vrdma_qp_create_cmd(dev, qp, init, udata);
 	if (ret)
-		goto err_destroy;
+		goto err_free;
+	if (qp->user) {
+		ret = vrdma_qp_respond(qp, udata);
+		if (ret)
+			goto err_destroy;
+	}
 	vrdma_cq_attach(to_vcq(init->send_cq));
 	vrdma_cq_attach(to_vcq(init->recv_cq));
 	vrdma_qp_set_entry(dev, qp->qpn, qp);
-	vrdma_vqs_unlock(dev);
+	vrdma_objects_unlock(dev);
 	return 0;
 
 err_destroy:
-	if (vrdma_qp_destroy_cmd(dev, qp) && qp->direct)
-		vrdma_qp_is_kept(dev, qp);
-	vrdma_qp_release_vqs(dev, qp);
+	vrdma_qp_destroy_cmd(dev, qp, false);
+	dev->form->free_qp(qp);
+err_free:
+	vrdma_qp_free(dev, qp);
 err_unlock:
-	vrdma_vqs_unlock(dev);
+	vrdma_objects_unlock(dev);
 	return ret;
 }
 
@@ -653,19 +506,11 @@ int vrdma_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 int vrdma_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct vrdma_dev *dev = to_vdev(ibqp->device);
-	struct virtio_rdma_modify_qp_req reset = {
-		.qpn = cpu_to_le32(to_vqp(ibqp)->qpn),
-		.attr_mask = cpu_to_le32(IB_QP_STATE),
-		.attr.qp_state = IB_QPS_RESET,
-	};
 	struct vrdma_qp *qp = to_vqp(ibqp);
 	int ret;
 
-	vrdma_vqs_lock(dev);
-	/* A QP in RESET has returned all its buffers. */
-	if (!dev->ring_reset)
-		vrdma_ctrl_do(dev, VIRTIO_RDMA_CMD_MODIFY_QP, &reset);
-	ret = vrdma_qp_destroy_cmd(dev, qp);
+	vrdma_objects_lock(dev);
+	ret = vrdma_qp_destroy_cmd(dev, qp, qp->user);
 	if (!ret) {
 		cancel_delayed_work_sync(&qp->flush_work);
 		vrdma_qp_set_entry(dev, qp->qpn, NULL);
@@ -674,8 +519,9 @@ int vrdma_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		vrdma_cq_detach(to_vcq(ibqp->send_cq));
 		vrdma_cq_detach(to_vcq(ibqp->recv_cq));
 		vrdma_mmap_remove(qp->mmap);
-		vrdma_qp_release_vqs(dev, qp);
+		dev->form->free_qp(qp);
+		vrdma_qp_free(dev, qp);
 	}
-	vrdma_vqs_unlock(dev);
+	vrdma_objects_unlock(dev);
 	return ret;
 }

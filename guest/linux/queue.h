@@ -7,28 +7,26 @@
 
 #include "mem.h"
 
-/* The size of a mapping has 32 bits, and a slot takes up to a page. */
-#define VRDMA_SRQ_DEPTH_MAX	65536
-/* Between two attempts of a thread to submit WQEs of a process */
-#define VRDMA_RETRY_US_MIN	20
-#define VRDMA_RETRY_US_MAX	200
-
 /* A slot for a completion */
 #define CQE_SLOT_SHIFT		6
 #define CQE_SLOT_SIZE		BIT(CQE_SLOT_SHIFT)
+/* What precedes the WQE in its slot */
+#define WQE_SLOT_HEADER		offsetof(struct virtio_rdma_wqe_slot, wqe)
 
-/* A completion virtqueue, and the CQ that uses it, if any */
-struct vrdma_cq_slot {
-	spinlock_t lock;		/* of cq */
-	struct vrdma_cq *cq;
-	struct vrdma_ring ring;
-};
-
-/* An event queue, and the direct CQs whose events go there */
+/* An event queue, and the CQs whose events go there */
 struct vrdma_eq {
 	spinlock_t lock;		/* of all, but additions to cqs */
 	struct vrdma_ring ring;		/* slots are struct virtio_rdma_cqn */
+	struct vrdma_buf *buf;
 	struct xarray cqs;		/* by cqn */
+};
+
+/* A completion virtqueue, and the CQ that uses it, if any */
+struct vrdma_vq_cq {
+	spinlock_t lock;		/* of cq */
+	struct vrdma_cq *cq;
+	struct vrdma_ring ring;
+	struct vrdma_buf *buf;
 };
 
 struct vrdma_cq {
@@ -38,26 +36,24 @@ struct vrdma_cq {
 	u32 head;			/* completions consumed by the kernel */
 	u32 armed;			/* VIRTIO_RDMA_NOTIFY_*; 0: not armed */
 	/* Of direct CQs */
-	struct vrdma_area *direct;	/* NULL: it has a virtqueue */
+	struct vrdma_area *area;
 	struct vrdma_ring slots;	/* ring */
 	struct vrdma_eq *eq;
 	u32 events;			/* so far, at most one of a request */
-	/* Of others */
+	struct vrdma_mmap_entry *mmap;	/* NULL: the kernel polls it */
+	/* Of CQs with a virtqueue */
 	u32 device_flags;		/* of the last REQ_NOTIFY_CQ command */
 	u32 armed_at;			/* completions when it was armed */
 	bool rearm;			/* arm again after the interrupt */
 	u32 rearm_at;			/* completions at that request */
 	struct mutex notify_lock;	/* of commands by processes */
+
 	bool notify_requested;		/* at least once: has a handler */
 	bool failed;			/* a kernel's CQ: takes no completions */
 	spinlock_t *handler_lock;	/* that its handler is called under */
 	/* Of the kernel's CQs, under that lock */
 	u32 num_wqs;			/* whose requests complete in it */
 	bool notify_missed;		/* there was none then */
-	struct work_struct arm_work;	/* arms the kernel's CQs by a command */
-	bool mapped;			/* a process polls it in memory */
-	bool full_size;			/* as deep as its virtqueue */
-	struct vrdma_mmap_entry *mmap;
 };
 
 /* A work request of the kernel, until it completes */
@@ -68,12 +64,12 @@ struct vrdma_request {
 	bool busy;			/* of an SRQ: posted */
 };
 
-/* What the kernel needs to post to a direct queue */
+/* How to post to a direct queue */
 struct vrdma_bell {
-	__le32 *producer;		/* NULL: it has a virtqueue */
+	__le32 *producer;
 	const __le32 *awake;
 	void __iomem *page;
-	u32 number;			/* what rings for it */
+	u32 number;			/* to write there */
 };
 
 struct vrdma_wq {
@@ -81,6 +77,7 @@ struct vrdma_wq {
 	struct vrdma_cq *cq;		/* of a queue pair's */
 	struct vrdma_ring ring;
 	struct vrdma_bell bell;
+	const u32 *user_producer;	/* WQEs that a process has written */
 	bool flushing;			/* the device is dead: see flush.c */
 	u32 max_wr;
 	u32 max_sge;
@@ -108,8 +105,7 @@ struct vrdma_qp {
 	enum ib_sig_type sig_type;
 	bool user;
 	struct vrdma_binding *binding;	/* to a counter, or NULL */
-	struct vrdma_area *direct;	/* its memory; NULL: it has virtqueues */
-	void __iomem *doorbell;		/* of its memory */
+	struct vrdma_area *area;	/* of both queues */
 	struct delayed_work flush_work;	/* see vrdma_qp_flush_work() */
 	u32 flush_seen[2];		/* completed requests, then */
 	struct vrdma_mmap_entry *mmap;
@@ -118,12 +114,75 @@ struct vrdma_qp {
 struct vrdma_srq {
 	struct ib_srq ibsrq;
 	struct vrdma_wq wq;
-	const u32 *producer;		/* of a process: WQEs in slots */
 	u32 srqn;
 	bool user;
-	struct vrdma_area *direct;	/* its memory; NULL: it has a virtqueue */
-	void __iomem *doorbell;		/* of its memory */
+	struct vrdma_area *area;
 	struct vrdma_mmap_entry *mmap;
+};
+
+/*
+ * Where queues are, and how the device learns of work and the driver of
+ * completions: direct.c for queues in memory, vq.c for virtqueues. A device has
+ * one form for all of them.
+ */
+struct vrdma_form {
+	/* Of a virtqueue at the place of a CQ's; NULL: it is not used */
+	vq_callback_t *(*cq_callback)(const struct vrdma_dev *dev, u32 i);
+	/* Before virtqueues exist, when they do, and when the device runs */
+	int (*alloc)(struct vrdma_dev *dev);
+	void (*init)(struct vrdma_dev *dev);
+	int (*start)(struct vrdma_dev *dev);
+	/* After a reset of the device, or after alloc() */
+	void (*free)(struct vrdma_dev *dev);
+
+	/* Have the device create the object. */
+	int (*create_cq)(struct vrdma_cq *cq, u32 vector,
+			 struct ib_udata *udata);
+	/* The device has destroyed it. */
+	void (*free_cq)(struct vrdma_cq *cq);
+	int (*resize_cq)(struct vrdma_cq *cq, u32 cqe, struct ib_udata *udata);
+	/* See vrdma_cq_renew(). */
+	int (*renew_cq)(struct vrdma_cq *cq);
+	/* With the lock of the CQ's ring held */
+	bool (*has_cqe)(struct vrdma_cq *cq);
+	/* @dead: flush what the device does not complete any more. */
+	int (*poll_cq)(struct vrdma_cq *cq, int num, struct ib_wc *wc,
+		       bool dead);
+	/* Drop the completions of a QP that was destroyed or reset. */
+	void (*clean_cq)(struct vrdma_cq *cq, struct vrdma_qp *qp);
+	int (*notify_cq)(struct vrdma_cq *cq, u32 arm,
+			 enum ib_cq_notify_flags flags);
+	/* With the lock of events held */
+	struct vrdma_cq *(*find_cq)(struct vrdma_dev *dev, u32 cqn);
+	/* The device, or a CQ, is dead. */
+	void (*wake_cqs)(struct vrdma_dev *dev);
+
+	/* The caller has filled in @req, except the fields of the form. */
+	int (*create_qp)(struct vrdma_qp *qp, struct ib_udata *udata,
+			 struct virtio_rdma_create_qp_req *req,
+			 struct virtio_rdma_create_qp_rsp *rsp);
+	int (*create_srq)(struct vrdma_srq *srq, struct ib_udata *udata,
+			  struct virtio_rdma_create_srq_req *req,
+			  struct virtio_rdma_srqn *rsp);
+	/* Their numbers are known. */
+	void (*start_qp)(struct vrdma_qp *qp);
+	void (*start_srq)(struct vrdma_srq *srq);
+	/* Before the device destroys it */
+	void (*stop_qp)(struct vrdma_qp *qp);
+	/* Afterwards: then the device does not access their memory any more. */
+	void (*free_qp)(struct vrdma_qp *qp);
+	void (*free_srq)(struct vrdma_srq *srq);
+
+	/* Raise ring.tail: slots before it are free. With the ring's lock */
+	void (*reap)(struct vrdma_wq *wq);
+	/* The next slot has a WQE of @len bytes. */
+	int (*put)(struct vrdma_wq *wq, u32 len);
+	/* Returns whether notify() is due. */
+	bool (*publish)(struct vrdma_wq *wq);
+	/* Without the lock */
+	void (*notify)(struct vrdma_wq *wq);
+	/* A process has posted, and cannot ring by itself. */
+	int (*post_user)(struct vrdma_wq *wq);
 };
 
 static inline struct vrdma_cq *to_vcq(struct ib_cq *ibcq)
@@ -146,7 +205,6 @@ static inline struct vrdma_dev *vrdma_cq_dev(const struct vrdma_cq *cq)
 	return to_vdev(cq->ibcq.device);
 }
 
-/* A process's CQ is not armed in atomic context. */
 static inline bool vrdma_cq_is_user(const struct vrdma_cq *cq)
 {
 	return cq->ibcq.uobject;
@@ -156,7 +214,7 @@ static inline bool vrdma_cq_is_user(const struct vrdma_cq *cq)
 static inline struct virtio_rdma_direct_cq_page *
 vrdma_cq_page(const struct vrdma_cq *cq)
 {
-	return page_address(cq->direct->buf->pages[0]);
+	return page_address(cq->area->buf->pages[0]);
 }
 
 /* handler.c */
@@ -197,28 +255,12 @@ const struct vrdma_request *vrdma_request_take(struct vrdma_wq *wq, u64 id);
 const struct vrdma_request *vrdma_request_oldest(struct vrdma_wq *wq,
 						 u32 returned);
 
-/* direct.c */
-int vrdma_direct_ring(struct vrdma_dev *dev, void __iomem *doorbell,
-		      u32 number);
-void vrdma_direct_put(struct vrdma_wq *wq, u32 len);
-bool vrdma_direct_publish(struct vrdma_wq *wq);
-void vrdma_direct_notify(struct vrdma_wq *wq);
-int vrdma_direct_init(struct vrdma_dev *dev, struct vrdma_qp *qp,
-		      const struct ib_qp_cap *cap, u32 doorbell,
-		      struct virtio_rdma_create_qp_req *req);
-void vrdma_direct_free(struct vrdma_dev *dev, struct vrdma_qp *qp);
-int vrdma_direct_create_cmd(struct vrdma_dev *dev, struct vrdma_qp *qp,
-			    struct virtio_rdma_create_qp_req *req,
-			    struct virtio_rdma_create_qp_rsp *rsp);
-void vrdma_direct_start(struct vrdma_qp *qp);
-
 /* wr.c */
+u32 vrdma_slots(u32 max_wr);
 u32 vrdma_send_slot_shift(const struct ib_qp_cap *cap);
 u32 vrdma_send_slot_inline(const struct ib_qp_cap *cap, u32 max_inline);
 u32 vrdma_recv_slot_shift(u32 max_sge);
 void vrdma_wq_reap(struct vrdma_wq *wq);
-bool vrdma_wq_is_empty(struct vrdma_wq *wq);
-int vrdma_wq_submit_user(struct vrdma_wq *wq, const u32 *producer);
 int vrdma_wq_post_recv(struct vrdma_wq *wq, const struct ib_recv_wr *wr,
 		       const struct ib_recv_wr **bad_wr);
 int vrdma_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
@@ -234,21 +276,6 @@ void vrdma_cqe_drop(struct vrdma_qp *qp, struct virtio_rdma_cqe *cqe);
 /* flush.c */
 int vrdma_flush_cq(struct vrdma_cq *cq, int num, struct ib_wc *wc);
 
-/* cq_vq.c */
-bool vrdma_cq_vq_has_cqe(struct vrdma_cq *cq);
-int vrdma_cq_vq_poll(struct vrdma_cq *cq, int num, struct ib_wc *wc, bool dead);
-void vrdma_cq_vq_clean(struct vrdma_cq *cq, struct vrdma_qp *qp);
-int vrdma_cq_vq_notify(struct vrdma_cq *cq, u32 arm,
-		       enum ib_cq_notify_flags flags);
-void vrdma_cq_callback(struct virtqueue *vq);
-void vrdma_cq_vqs_wake(struct vrdma_dev *dev);
-int vrdma_cq_vq_create(struct vrdma_cq *cq, int vector, struct ib_udata *udata);
-void vrdma_cq_vq_free(struct vrdma_cq *cq);
-int vrdma_cq_vq_resize(struct vrdma_cq *cq, u32 cqe);
-int vrdma_cq_vqs_alloc(struct vrdma_dev *dev);
-void vrdma_cq_vqs_init(struct vrdma_dev *dev);
-void vrdma_cq_vqs_free(struct vrdma_dev *dev);
-
 /* cq_direct.c */
 bool vrdma_cq_direct_has_cqe(struct vrdma_cq *cq);
 int vrdma_cq_direct_poll(struct vrdma_cq *cq, int num, struct ib_wc *wc,
@@ -256,12 +283,18 @@ int vrdma_cq_direct_poll(struct vrdma_cq *cq, int num, struct ib_wc *wc,
 void vrdma_cq_direct_clean(struct vrdma_cq *cq, struct vrdma_qp *qp);
 int vrdma_cq_direct_notify(struct vrdma_cq *cq, u32 arm,
 			   enum ib_cq_notify_flags flags);
-int vrdma_cq_direct_create(struct vrdma_cq *cq, u32 vector, bool mapped,
+int vrdma_cq_direct_create(struct vrdma_cq *cq, u32 vector,
 			   struct ib_udata *udata);
 void vrdma_cq_direct_free(struct vrdma_cq *cq);
 int vrdma_cq_direct_renew(struct vrdma_cq *cq);
 int vrdma_cq_direct_resize(struct vrdma_cq *cq, u32 cqe,
 			   struct ib_udata *udata);
+
+/* direct.c */
+extern const struct vrdma_form vrdma_direct_form;
+
+/* vq.c */
+extern const struct vrdma_form vrdma_vq_form;
 
 /* cq.c */
 int vrdma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
@@ -274,21 +307,9 @@ int vrdma_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 bool vrdma_cq_is_empty(struct vrdma_cq *cq);
 int vrdma_cq_renew(struct vrdma_cq *cq);
 void vrdma_cq_clean(struct vrdma_cq *cq, struct vrdma_qp *qp);
-void vrdma_cqs_wake(struct vrdma_dev *dev);
-int vrdma_cqs_alloc(struct vrdma_dev *dev);
-void vrdma_cqs_init(struct vrdma_dev *dev);
-void vrdma_cqs_free(struct vrdma_dev *dev);
-
-/* srq_direct.c */
-int vrdma_srq_direct_ring(struct vrdma_srq *srq);
-int vrdma_srq_direct_create(struct vrdma_srq *srq, struct ib_udata *udata);
-void vrdma_srq_direct_free(struct vrdma_srq *srq);
 
 /* srq.c */
 extern const struct ib_device_ops vrdma_srq_ops;
-bool vrdma_srq_possible(struct virtio_device *vdev);
-int vrdma_srqs_init(struct vrdma_dev *dev);
-void vrdma_srqs_free(struct vrdma_dev *dev);
 
 /* qp.c */
 int vrdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,

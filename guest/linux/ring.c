@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Virtqueues whose buffers are slots: their ring sizes, the memory of the
- * slots, and adding and taking buffers.
+ * Slots, and virtqueues whose buffers are slots: their ring sizes, and adding
+ * and taking buffers.
  */
 #include <linux/log2.h>
 #include <linux/scatterlist.h>
@@ -9,6 +9,14 @@
 #include <linux/slab.h>
 
 #include "ring.h"
+
+/*
+ * Virtqueues that are not in use have this ring size, which is too small for
+ * any object: the device, which chooses a virtqueue by its ring size, takes the
+ * one that was prepared.
+ */
+#define RING_IDLE 2
+#define RING_MIN 16
 
 struct vrdma_buf *vrdma_buf_alloc(u32 npages)
 {
@@ -51,27 +59,6 @@ void vrdma_buf_put(struct vrdma_buf *buf)
 		kref_put(&buf->ref, vrdma_buf_free);
 }
 
-/*
- * Put a buffer that the device may still access, since its virtqueue could not
- * be reset: only after the reset of the device.
- */
-void vrdma_buf_keep(struct vrdma_dev *dev, struct vrdma_buf *buf)
-{
-	lockdep_assert_held(&dev->vq_lock);
-
-	if (buf)
-		list_add(&buf->kept, &dev->bufs_kept);
-}
-
-/* After a device reset. */
-void vrdma_bufs_free(struct vrdma_dev *dev)
-{
-	struct vrdma_buf *buf, *next;
-
-	list_for_each_entry_safe(buf, next, &dev->bufs_kept, kept)
-		vrdma_buf_put(buf);
-}
-
 /* The slots of a virtqueue are freed or used again after its reset. */
 static void vrdma_vq_recycle(struct virtqueue *vq, void *data)
 {
@@ -89,27 +76,30 @@ static void vrdma_vq_recycle_done(struct virtqueue *vq)
 }
 
 /*
- * Storage reconnects under this lock. Nobody may hold it while reclaim writes
- * to that storage to make room.
+ * Storage reconnects under this lock. So allocations of its holder must not
+ * wait for reclaim, which writes to that storage.
  */
-void vrdma_vqs_lock(struct vrdma_dev *dev)
-	__acquires(&dev->vq_lock)
+void vrdma_objects_lock(struct vrdma_dev *dev)
+	__acquires(&dev->objects_lock)
 {
-	mutex_lock(&dev->vq_lock);
-	dev->vq_noio = memalloc_noio_save();
+	mutex_lock(&dev->objects_lock);
+	dev->objects_noio = memalloc_noio_save();
 }
 
-void vrdma_vqs_unlock(struct vrdma_dev *dev)
-	__releases(&dev->vq_lock)
+void vrdma_objects_unlock(struct vrdma_dev *dev)
+	__releases(&dev->objects_lock)
 {
-	memalloc_noio_restore(dev->vq_noio);
-	mutex_unlock(&dev->vq_lock);
+	memalloc_noio_restore(dev->objects_noio);
+	mutex_unlock(&dev->objects_lock);
 }
 
-/* Transports would wait for ever for the reset of a virtqueue. */
+/* Transports wait forever for the reset of a virtqueue of such a device. */
 static bool vrdma_vq_is_gone(struct vrdma_dev *dev)
 {
 	bool gone = vrdma_is_gone(dev);
+
+	/* Transports select a virtqueue in one register and use others then. */
+	lockdep_assert_held(&dev->objects_lock);
 
 	if (gone)
 		vrdma_fatal(dev);
@@ -122,52 +112,41 @@ static int vrdma_vq_resize(struct virtqueue *vq, u32 num)
 				      vrdma_vq_recycle_done);
 }
 
-/*
- * Resize a virtqueue to an empty ring of at least @depth entries. Transports
- * select a virtqueue in one register and program it by others, so vq_lock must
- * be held.
- */
+/* Give a virtqueue that is not in use a ring of at least @depth entries. */
 int vrdma_vq_prepare(struct vrdma_dev *dev, struct virtqueue *vq, u32 depth)
 {
-	lockdep_assert_held(&dev->vq_lock);
-
 	if (depth > dev->ring_max)
 		return -EINVAL;
-	if (virtqueue_is_broken(vq) || vrdma_is_dead(dev))
+	if (virtqueue_is_broken(vq) || vrdma_is_dead(dev) ||
+	    vrdma_vq_is_gone(dev))
 		return -EIO;
 	if (!dev->ring_reset)
 		return 0;
-	if (vrdma_vq_is_gone(dev))
-		return -EIO;
-	depth = max_t(u32, roundup_pow_of_two(depth), VRDMA_RING_MIN);
-	depth = min(depth, dev->ring_max);
-	return vrdma_vq_resize(vq, depth);
+	depth = max_t(u32, roundup_pow_of_two(depth), RING_MIN);
+	return vrdma_vq_resize(vq, min(depth, dev->ring_max));
 }
 
 /*
- * Reset a virtqueue, so that the device returns all buffers. Returns an error
- * if that is not possible.
+ * Take all buffers back from the device, and give the virtqueue its idle size.
+ * Returns false if the device cannot reset virtqueues: it still has them.
  */
-int vrdma_vq_reset(struct vrdma_dev *dev, struct virtqueue *vq)
+bool vrdma_vq_reset(struct vrdma_dev *dev, struct virtqueue *vq)
 {
 	int ret;
 
-	lockdep_assert_held(&dev->vq_lock);
-
-	if (vrdma_is_dead(dev)) {
-		vrdma_wait_stopped(dev);
-		vrdma_vq_empty(vq);
-		return 0;
+	if (!vrdma_is_dead(dev) && !vrdma_vq_is_gone(dev)) {
+		if (!dev->ring_reset)
+			return false;
+		ret = vrdma_vq_resize(vq, RING_IDLE);
+		/* Without memory for another ring, it was still reset. */
+		if (!ret || ret == -ENOMEM)
+			return true;
+		vrdma_broken(dev, "virtqueue %u is not reset: error %d",
+			     vq->index, ret);
 	}
-	if (virtqueue_is_broken(vq))
-		return -EIO;
-	if (!dev->ring_reset)
-		return -EOPNOTSUPP;
-	if (vrdma_vq_is_gone(dev))
-		return -EIO;
-	ret = vrdma_vq_resize(vq, VRDMA_RING_IDLE);
-	/* Without memory for a smaller ring, the reset has still been done. */
-	return ret == -ENOMEM ? 0 : ret;
+	vrdma_wait_stopped(dev);
+	vrdma_vq_empty(vq);
+	return true;
 }
 
 /* A completion vector is a CPU: the interrupt is bound to it. */
@@ -178,18 +157,11 @@ void vrdma_vq_set_vector(struct virtqueue *vq, int vector)
 	virtqueue_set_affinity(vq, cpumask_of(cpu));
 }
 
-/* The size of slots is a power of two, so none crosses a page. */
-u32 vrdma_ring_pages(u32 slots, u32 shift)
+void vrdma_ring_init(struct vrdma_ring *ring, const struct vrdma_buf *buf,
+		     u32 offset, u32 slots, u32 shift)
 {
-	return DIV_ROUND_UP((u64)slots << shift, PAGE_SIZE);
-}
-
-void vrdma_ring_init(struct vrdma_ring *ring, struct vrdma_buf *buf,
-		     u32 first_page, u32 slots, u32 shift)
-{
-	kref_get(&buf->ref);
 	ring->buf = buf;
-	ring->first_page = first_page;
+	ring->offset = offset;
 	ring->shift = shift;
 	ring->mask = slots - 1;
 	ring->head = 0;

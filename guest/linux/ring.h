@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Virtqueues whose buffers are slots in the driver's memory, and the mapping of
- * these slots into processes.
+ * Slots in the driver's memory, virtqueues whose buffers are slots, and the
+ * mapping of slots into processes.
  */
 #ifndef VRDMA_RING_H
 #define VRDMA_RING_H
@@ -11,33 +11,23 @@
 
 #include "ctrl.h"
 
-/*
- * Virtqueues that are not in use are resized to this ring size, which is too
- * small for any object. A device that chooses a virtqueue by its ring size
- * then takes the one that was prepared.
- */
-#define VRDMA_RING_IDLE	2
-#define VRDMA_DEPTH_MIN		4
-#define VRDMA_RING_MIN		16
-
 /* Pages of slots, which a process may map */
 struct vrdma_buf {
 	struct kref ref;
-	struct list_head kept;		/* see vrdma_buf_keep() */
-	u32 npages;
+	u32 npages;			/* of the kernel */
 	struct page *pages[];
 };
 
 /*
- * A virtqueue with its slots. The counters are free-running, and the n-th
- * buffer is slot n & mask: the device takes and returns buffers in order. Of a
- * direct queue it has only the slots, see direct.c.
+ * Slots, and the virtqueue whose buffers they are, if any. The counters are
+ * free-running, and the n-th buffer is slot n & mask: the device takes and
+ * returns buffers in order.
  */
 struct vrdma_ring {
 	spinlock_t lock;		/* of the virtqueue and the counters */
-	struct virtqueue *vq;		/* NULL: of a direct queue */
-	struct vrdma_buf *buf;
-	u32 first_page;			/* of the slots in buf */
+	struct virtqueue *vq;
+	const struct vrdma_buf *buf;
+	u32 offset;			/* of the slots in buf */
 	u32 shift;			/* log2 of the slot size */
 	u32 mask;			/* number of slots - 1 */
 	u32 head;			/* buffers added */
@@ -46,33 +36,30 @@ struct vrdma_ring {
 
 struct vrdma_ucontext {
 	struct ib_ucontext ibucontext;
-	u32 doorbell;			/* number of its page; 0: none */
-	struct vrdma_mmap_entry *mmap;	/* of that page */
-	struct vrdma_area *shadow;	/* of that page; NULL: none */
+	u32 doorbell;			/* the device's number; 0: none */
+	struct vrdma_mmap_entry *mmap;	/* of the doorbells */
+	struct vrdma_area *shadow;	/* of the doorbells; NULL: none */
 	struct vrdma_mmap_entry *shadow_mmap;
 	struct virtio_rdma_alloc_ucontext_resp resp;
 };
 
 struct vrdma_mmap_entry {
 	struct rdma_user_mmap_entry rdma;
-	struct vrdma_buf *buf;		/* NULL: a page of doorbells */
+	struct vrdma_buf *buf;		/* NULL: doorbells, at pfn */
 	unsigned long pfn;
 };
 
 /* ring.c */
-void vrdma_vqs_lock(struct vrdma_dev *dev);
-void vrdma_vqs_unlock(struct vrdma_dev *dev);
+void vrdma_objects_lock(struct vrdma_dev *dev);
+void vrdma_objects_unlock(struct vrdma_dev *dev);
 struct vrdma_buf *vrdma_buf_alloc(u32 npages);
 void vrdma_buf_put(struct vrdma_buf *buf);
-void vrdma_buf_keep(struct vrdma_dev *dev, struct vrdma_buf *buf);
-void vrdma_bufs_free(struct vrdma_dev *dev);
 void vrdma_vq_empty(struct virtqueue *vq);
 int vrdma_vq_prepare(struct vrdma_dev *dev, struct virtqueue *vq, u32 depth);
-int vrdma_vq_reset(struct vrdma_dev *dev, struct virtqueue *vq);
+bool vrdma_vq_reset(struct vrdma_dev *dev, struct virtqueue *vq);
 void vrdma_vq_set_vector(struct virtqueue *vq, int vector);
-u32 vrdma_ring_pages(u32 slots, u32 shift);
-void vrdma_ring_init(struct vrdma_ring *ring, struct vrdma_buf *buf,
-		     u32 first_page, u32 slots, u32 shift);
+void vrdma_ring_init(struct vrdma_ring *ring, const struct vrdma_buf *buf,
+		     u32 offset, u32 slots, u32 shift);
 int vrdma_ring_add(struct vrdma_ring *ring, u32 offset, u32 len, bool in);
 bool vrdma_ring_take(struct vrdma_ring *ring, unsigned int *len);
 
@@ -88,12 +75,12 @@ static inline u32 vrdma_ring_slots(const struct vrdma_ring *ring)
 	return ring->mask + 1;
 }
 
+/* The size of slots is a power of two, so none crosses a page. */
 static inline void *vrdma_ring_slot(const struct vrdma_ring *ring, u32 n)
 {
-	size_t at = (size_t)(n & ring->mask) << ring->shift;
+	size_t at = ring->offset + ((size_t)(n & ring->mask) << ring->shift);
 
-	return page_address(ring->buf->pages[ring->first_page +
-					     (at >> PAGE_SHIFT)]) +
+	return page_address(ring->buf->pages[at >> PAGE_SHIFT]) +
 	       offset_in_page(at);
 }
 

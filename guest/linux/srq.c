@@ -1,50 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Shared receive queues, of which those in srq_direct.c have no virtqueue.
- *
- * Others have a virtqueue with an entry for each WQE. A buffer returns when a
- * message takes its WQE.
+ * Shared receive queues. The driver does not learn when the device copies a WQE,
+ * which happens when a message takes it.
  */
 #include <linux/slab.h>
 
 #include "queue.h"
-
-/* SRQs need virtqueues that can be reset, to be used again by another SRQ. */
-bool vrdma_srq_possible(struct virtio_device *vdev)
-{
-	/*
-	 * The event virtqueue precedes those of SRQs, and transports cannot
-	 * leave one out.
-	 */
-	return virtio_has_feature(vdev, VIRTIO_RDMA_F_EVENTS) &&
-	       virtio_has_feature(vdev, VIRTIO_RDMA_F_CQE_STATUS_LAST) &&
-	       virtio_has_feature(vdev, VIRTIO_F_RING_RESET);
-}
-
-int vrdma_srqs_init(struct vrdma_dev *dev)
-{
-	struct ib_device_attr *attr = &dev->attr;
-
-	if (!dev->num_srq)
-		return 0;
-	dev->srqs = kvcalloc(dev->num_srq, sizeof(*dev->srqs), GFP_KERNEL);
-	dev->srqs_busy = bitmap_zalloc(dev->num_srq, GFP_KERNEL);
-	if (!dev->srqs || !dev->srqs_busy) {
-		vrdma_srqs_free(dev);
-		return -ENOMEM;
-	}
-	attr->max_srq = dev->num_srq;
-	attr->max_srq_wr = min_t(u32, attr->max_srq_wr,
-				 dev->direct_srq ? VRDMA_SRQ_DEPTH_MAX :
-						   dev->ring_max);
-	return 0;
-}
-
-void vrdma_srqs_free(struct vrdma_dev *dev)
-{
-	bitmap_free(dev->srqs_busy);
-	kvfree(dev->srqs);
-}
 
 static void vrdma_srq_set_entry(struct vrdma_dev *dev, u32 srqn,
 				struct vrdma_srq *srq)
@@ -54,29 +15,7 @@ static void vrdma_srq_set_entry(struct vrdma_dev *dev, u32 srqn,
 	vrdma_events_unlock(dev);
 }
 
-static int vrdma_srq_use_vq(struct vrdma_dev *dev, struct vrdma_srq *srq,
-			    u32 srqn)
-{
-	srq->srqn = srqn;
-	set_bit(srqn, dev->srqs_busy);
-	srq->wq.ring.vq = dev->vqs[VIRTIO_RDMA_SRQ_VQ(dev->num_cq,
-						      dev->num_vq_qp, srqn)];
-	return vrdma_vq_prepare(dev, srq->wq.ring.vq, srq->wq.max_wr);
-}
-
-/* Without a reset the device may still access the slots: keep them. */
-static void vrdma_srq_release_vq(struct vrdma_dev *dev, struct vrdma_srq *srq)
-{
-	vrdma_requests_free(&srq->wq);
-	if (vrdma_vq_reset(dev, srq->wq.ring.vq)) {
-		vrdma_buf_keep(dev, srq->wq.ring.buf);
-		return;
-	}
-	vrdma_buf_put(srq->wq.ring.buf);
-	clear_bit(srq->srqn, dev->srqs_busy);
-}
-
-/* @user: it may be in use, and then stays. */
+/* @user: it may be in use, and then exists on. */
 static int vrdma_srq_destroy_cmd(struct vrdma_dev *dev, struct vrdma_srq *srq,
 				 bool user)
 {
@@ -86,8 +25,42 @@ static int vrdma_srq_destroy_cmd(struct vrdma_dev *dev, struct vrdma_srq *srq,
 				  user);
 }
 
-/* Have the device create the SRQ, after resizing its virtqueue. */
-static int vrdma_srq_create_cmd(struct vrdma_dev *dev, struct vrdma_srq *srq)
+static void vrdma_srq_free(struct vrdma_dev *dev, struct vrdma_srq *srq)
+{
+	vrdma_requests_free(&srq->wq);
+	vrdma_area_free(dev, srq->area);
+	srq->area = NULL;
+}
+
+/*
+ * Give the SRQ its memory: after a page of counters, a slot for each entry of a
+ * request, of which the kernel has more than the device has WQEs.
+ */
+static int vrdma_srq_alloc(struct vrdma_dev *dev, struct vrdma_srq *srq)
+{
+	u32 shift = vrdma_recv_slot_shift(srq->wq.max_sge);
+	struct vrdma_area *area;
+	u32 slots;
+	int ret;
+
+	if (!srq->user) {
+		ret = vrdma_requests_init_shared(dev, &srq->wq);
+		if (ret)
+			return ret;
+	}
+	slots = vrdma_slots(srq->user ? srq->wq.max_wr : srq->wq.num_requests);
+	area = vrdma_area_alloc(dev, 1 + vrdma_slot_pages(slots, shift));
+	if (IS_ERR(area))
+		return PTR_ERR(area);
+	srq->area = area;
+	vrdma_ring_init(&srq->wq.ring, area->buf, VRDMA_PAGE_SIZE, slots,
+			shift);
+	return 0;
+}
+
+/* Have the device create the SRQ, and learn its number. */
+static int vrdma_srq_create_cmd(struct vrdma_dev *dev, struct vrdma_srq *srq,
+				struct ib_udata *udata)
 {
 	struct virtio_rdma_create_srq_req req = {
 		.pdn = cpu_to_le32(to_vpd(srq->ibsrq.pd)->pdn),
@@ -95,82 +68,20 @@ static int vrdma_srq_create_cmd(struct vrdma_dev *dev, struct vrdma_srq *srq)
 		.max_sge = cpu_to_le32(srq->wq.max_sge),
 	};
 	struct virtio_rdma_srqn rsp;
-	u32 wanted, srqn;
 	int ret;
 
-	wanted = find_first_zero_bit(dev->srqs_busy, dev->num_srq);
-	if (wanted >= dev->num_srq)
-		return -ENOMEM;
-	ret = vrdma_srq_use_vq(dev, srq, wanted);
-	if (ret)
-		goto err;
-	ret = vrdma_ctrl_ask(dev, VIRTIO_RDMA_CMD_CREATE_SRQ, &req, &rsp);
-	if (ret)
-		goto err;
-	srqn = le32_to_cpu(rsp.srqn);
-	if (srqn == wanted)
-		return 0;
-
-	/* The device chose another number. */
-	vrdma_srq_release_vq(dev, srq);
-	if (srqn >= dev->num_srq || test_bit(srqn, dev->srqs_busy)) {
-		/* A number whose slots are kept is free for the device. */
-		if (srqn >= dev->num_srq || !dev->srqs[srqn])
-			vrdma_ctrl_do(dev, VIRTIO_RDMA_CMD_DESTROY_SRQ, &rsp);
-		return -EPROTO;
-	}
-	ret = vrdma_srq_use_vq(dev, srq, srqn);
-	if (!ret)
-		return 0;
-	vrdma_srq_destroy_cmd(dev, srq, false);
-err:
-	vrdma_srq_release_vq(dev, srq);
-	return ret;
-}
-
-/* The device does not have the SRQ any more, or never had. */
-static void vrdma_srq_release(struct vrdma_dev *dev, struct vrdma_srq *srq)
-{
-	if (srq->direct)
-		vrdma_srq_direct_free(srq);
-	else
-		vrdma_srq_release_vq(dev, srq);
-}
-
-/* The slots of a user SRQ follow a page with its counter. */
-static int vrdma_srq_alloc_slots(struct vrdma_dev *dev, struct vrdma_srq *srq)
-{
-	u32 slots = virtqueue_get_vring_size(srq->wq.ring.vq);
-	u32 shift = vrdma_recv_slot_shift(srq->wq.max_sge);
-	u32 first = srq->user;
-	struct vrdma_buf *buf;
-
-	buf = vrdma_buf_alloc(first + vrdma_ring_pages(slots, shift));
-	if (!buf)
-		return -ENOMEM;
-	vrdma_ring_init(&srq->wq.ring, buf, first, slots, shift);
-	if (srq->user) {
-		struct virtio_rdma_srq_page *page = page_address(buf->pages[0]);
-
-		srq->producer = &page->producer;
-	}
-	vrdma_buf_put(buf);
-	return srq->user ? 0 : vrdma_requests_init_shared(dev, &srq->wq);
-}
-
-static int vrdma_srq_create_vq(struct vrdma_dev *dev, struct vrdma_srq *srq)
-{
-	int ret;
-
-	ret = vrdma_srq_create_cmd(dev, srq);
+	ret = dev->form->create_srq(srq, udata, &req, &rsp);
 	if (ret)
 		return ret;
-	ret = vrdma_srq_alloc_slots(dev, srq);
-	if (ret) {
-		vrdma_srq_destroy_cmd(dev, srq, false);
-		vrdma_srq_release_vq(dev, srq);
+	srq->srqn = le32_to_cpu(rsp.srqn);
+	if (srq->srqn < dev->num_srq && !dev->srqs[srq->srqn]) {
+		dev->form->start_srq(srq);
+		return 0;
 	}
-	return ret;
+	/* The number names another SRQ, so nothing can destroy it. */
+	vrdma_broken(dev, "SRQ %u: the number is not free", srq->srqn);
+	vrdma_wait_stopped(dev);
+	return -EPROTO;
 }
 
 static int vrdma_srq_respond(struct vrdma_srq *srq, struct ib_udata *udata)
@@ -178,15 +89,14 @@ static int vrdma_srq_respond(struct vrdma_srq *srq, struct ib_udata *udata)
 	struct vrdma_ring *ring = &srq->wq.ring;
 	struct virtio_rdma_create_srq_resp resp = {
 		.mmap_size = ring->buf->npages << PAGE_SHIFT,
-		.ring_offset = ring->first_page << PAGE_SHIFT,
+		.ring_offset = ring->offset,
 		.slots = vrdma_ring_slots(ring),
-		.slot_size = 1U << ring->shift,
+		.slot_size = BIT(ring->shift),
 		.srqn = srq->srqn,
-		.flags = srq->direct ? VIRTIO_RDMA_SRQ_RESP_DIRECT : 0,
 	};
 	int ret;
 
-	srq->mmap = vrdma_mmap_insert(udata, ring->buf);
+	srq->mmap = vrdma_mmap_insert(udata, srq->area->buf);
 	if (IS_ERR(srq->mmap)) {
 		ret = PTR_ERR(srq->mmap);
 		srq->mmap = NULL;
@@ -221,11 +131,12 @@ static int vrdma_create_srq(struct ib_srq *ibsrq,
 	srq->wq.max_wr = max_t(u32, attr->max_wr, VRDMA_DEPTH_MIN);
 	srq->wq.max_sge = attr->max_sge;
 
-	vrdma_vqs_lock(dev);
-	ret = dev->direct_srq ? vrdma_srq_direct_create(srq, udata)
-			      : vrdma_srq_create_vq(dev, srq);
+	vrdma_objects_lock(dev);
+	ret = vrdma_srq_alloc(dev, srq);
+	if (!ret)
+		ret = vrdma_srq_create_cmd(dev, srq, udata);
 	if (ret)
-		goto err_unlock;
+		goto err;
 	if (srq->user) {
 		ret = vrdma_srq_respond(srq, udata);
 		if (ret)
@@ -233,14 +144,15 @@ static int vrdma_create_srq(struct ib_srq *ibsrq,
 	}
 	attr->max_wr = srq->wq.max_wr;
 	vrdma_srq_set_entry(dev, srq->srqn, srq);
-	vrdma_vqs_unlock(dev);
+	vrdma_objects_unlock(dev);
 	return 0;
 
 err_destroy:
 	vrdma_srq_destroy_cmd(dev, srq, false);
-	vrdma_srq_release(dev, srq);
-err_unlock:
-	vrdma_vqs_unlock(dev);
+	dev->form->free_srq(srq);
+err:
+	vrdma_srq_free(dev, srq);
+	vrdma_objects_unlock(dev);
 	return ret;
 }
 
@@ -261,9 +173,8 @@ static int vrdma_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 		return 0;
 	if (attr->srq_limit > srq->wq.max_wr)
 		return -EINVAL;
-	/* The limit counts only WQEs that the device has, or finds in slots. */
-	ret = srq->user && !srq->direct ?
-	      vrdma_wq_submit_user(&srq->wq, srq->producer) : 0;
+	/* The limit counts only WQEs that the device knows of. */
+	ret = srq->user ? srq->wq.dev->form->post_user(&srq->wq) : 0;
 	if (ret)
 		return ret;
 	return vrdma_ctrl_do(to_vdev(ibsrq->device),
@@ -294,14 +205,15 @@ static int vrdma_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	struct vrdma_srq *srq = to_vsrq(ibsrq);
 	int ret;
 
-	vrdma_vqs_lock(dev);
+	vrdma_objects_lock(dev);
 	ret = vrdma_srq_destroy_cmd(dev, srq, srq->user);
 	if (!ret) {
 		vrdma_srq_set_entry(dev, srq->srqn, NULL);
 		vrdma_mmap_remove(srq->mmap);
-		vrdma_srq_release(dev, srq);
+		dev->form->free_srq(srq);
+		vrdma_srq_free(dev, srq);
 	}
-	vrdma_vqs_unlock(dev);
+	vrdma_objects_unlock(dev);
 	return ret;
 }
 
@@ -310,15 +222,10 @@ static int vrdma_post_srq_recv(struct ib_srq *ibsrq,
 			       const struct ib_recv_wr **bad_wr)
 {
 	struct vrdma_srq *srq = to_vsrq(ibsrq);
-	int ret;
 
 	if (srq->user) {
 		*bad_wr = wr;
-		if (wr)
-			return -EINVAL;
-		return srq->direct ?
-		       vrdma_srq_direct_ring(srq) :
-		       vrdma_wq_submit_user(&srq->wq, srq->producer);
+		return wr ? -EINVAL : srq->wq.dev->form->post_user(&srq->wq);
 	}
 	return vrdma_wq_post_recv(&srq->wq, wr, bad_wr);
 }

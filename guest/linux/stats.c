@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * What "rdma statistic" shows: the counters of the port, and those that queue
- * pairs are bound to. The device has none of the latter. It tells what its QPs
- * have counted since they were made, and a counter has what they do while they
- * are bound to it.
+ * pairs are bound to. The device has none of the latter. It reports what its
+ * QPs have counted since they were created; a counter has what they count while
+ * they are bound to it.
  */
 #include <linux/slab.h>
 
@@ -19,11 +19,11 @@ struct vrdma_binding {
 
 struct vrdma_counter {
 	struct list_head bindings;
-	/* What is to be added to what the QPs of the list have counted */
+	/* Added to what the QPs of the list have counted */
 	u64 offset[VIRTIO_RDMA_NUM_COUNTERS];
 };
 
-/* Add what so many QPs have counted to @sum. */
+/* Add what the @num_qps QPs of @req have counted to @sum. */
 static int vrdma_query_qps(struct vrdma_dev *dev,
 			   struct virtio_rdma_query_qp_counters_req *req,
 			   u32 num_qps, u64 *sum)
@@ -76,7 +76,7 @@ static int vrdma_counter_sum(struct vrdma_dev *dev,
 	return 0;
 }
 
-/* What all counters have that there are or were */
+/* The sum of all counters, including those that are gone */
 static int vrdma_counters_sum(struct vrdma_dev *dev, u64 *sum)
 {
 	struct vrdma_counter *counter;
@@ -101,7 +101,7 @@ static struct vrdma_counter *vrdma_counter_new(struct vrdma_dev *dev, u32 *id)
 	if (!counter)
 		return NULL;
 	INIT_LIST_HEAD(&counter->bindings);
-	/* The RDMA core still has the last one's number when that is gone. */
+	/* The RDMA core still has the number of a counter that is gone. */
 	if (xa_alloc_cyclic(&dev->counters, id, counter, xa_limit_31b,
 			    &dev->next_counter, GFP_KERNEL) < 0) {
 		kfree(counter);
@@ -148,7 +148,7 @@ err:
 	return ret;
 }
 
-/* It keeps what the QP has counted, unless the device does not tell it. */
+/* The counter keeps what the QP has counted, if the device reports it. */
 static int vrdma_counter_unbind_qp(VRDMA_COUNTER_QP_PARAM)
 {
 	struct vrdma_dev *dev = to_vdev(ibqp->device);
@@ -215,9 +215,9 @@ static struct rdma_hw_stats *vrdma_alloc_hw_port_stats(struct ib_device *ibdev,
 }
 
 /*
- * The device's counters of the port are of all QPs. The RDMA core adds what is
- * counted for those that are bound, so that is left out; it is asked for first,
- * as it must not be more than all.
+ * The device's counters of the port include all QPs. The RDMA core adds the
+ * counters of QPs that are bound, so this leaves them out. It reads them first,
+ * so that they are not more than the sum.
  */
 static int vrdma_get_hw_stats(struct ib_device *ibdev,
 			      struct rdma_hw_stats *stats, u32 port, int index)
@@ -257,6 +257,6 @@ void vrdma_stats_init(struct vrdma_dev *dev)
 	if (!dev->num_counters)
 		return;
 	ib_set_device_ops(&dev->ibdev, &vrdma_port_stats_ops);
-	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_QP_COUNTERS))
-		ib_set_device_ops(&dev->ibdev, &vrdma_qp_stats_ops);
+	/* A device that counts for the port only refuses to bind a QP. */
+	ib_set_device_ops(&dev->ibdev, &vrdma_qp_stats_ops);
 }

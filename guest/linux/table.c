@@ -12,10 +12,10 @@
 #define ENTRIES (VRDMA_PAGE_SIZE / sizeof(__le64))
 #define MAX_LEVELS 3
 
-/* Where the pages are: in a region, or in a list */
+/* Where the pages come from: a region, or else pages of the kernel */
 struct vrdma_table_source {
 	struct ib_umem *umem;
-	const dma_addr_t *list;		/* if there is no region */
+	const dma_addr_t *list;
 };
 
 /* A page of the tree; it is mapped for DMA when all its entries are set. */
@@ -29,20 +29,17 @@ struct vrdma_table_node {
  * The size of a region that any alignment allows, with the smallest pages: it
  * may begin and end in the middle of a page.
  */
-u64 vrdma_table_max_size(const struct vrdma_dev *dev)
+u64 vrdma_table_max_size(void)
 {
-	u64 pages = VRDMA_MAX_TABLE_PAGES;
+	u64 pages = 1;
 	int i;
 
-	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_MR_TABLES)) {
-		for (pages = 1, i = 0; i < MAX_LEVELS; i++)
-			pages *= ENTRIES;
-	}
+	for (i = 0; i < MAX_LEVELS; i++)
+		pages *= ENTRIES;
 	return (pages - 1) << VRDMA_PAGE_SHIFT;
 }
 
-static void vrdma_table_free_tree(struct vrdma_dev *dev,
-				  struct vrdma_table *table)
+void vrdma_table_free(struct vrdma_dev *dev, struct vrdma_table *table)
 {
 	u32 i;
 
@@ -91,29 +88,26 @@ static void vrdma_table_set_entry(struct vrdma_table_node *nodes, u32 i,
 	nodes[i / ENTRIES].entries[i % ENTRIES] = cpu_to_le64(addr);
 }
 
-static void vrdma_table_set_leaf(struct vrdma_table *table, u32 i, u64 addr)
-{
-	if (table->flat)
-		table->flat[i] = cpu_to_le64(addr);
-	else
-		vrdma_table_set_entry(table->nodes, i, addr);
-}
-
 static void vrdma_table_set_leaves(struct vrdma_table *table,
 				   const struct vrdma_table_source *source)
 {
 	struct ib_block_iter iter;
 	u32 i = 0;
+	u64 addr;
 
-	if (source->list) {
-		for (; i < table->npages; i++)
-			vrdma_table_set_leaf(table, i, source->list[i]);
+	if (source->umem) {
+		rdma_umem_for_each_dma_block(source->umem, &iter,
+					     1UL << table->page_shift) {
+			addr = rdma_block_iter_dma_address(&iter);
+			vrdma_table_set_entry(table->nodes, i++, addr);
+		}
 		return;
 	}
-	rdma_umem_for_each_dma_block(source->umem, &iter,
-				     1UL << table->page_shift)
-		vrdma_table_set_leaf(table, i++,
-				     rdma_block_iter_dma_address(&iter));
+	for (; i < table->npages; i++) {
+		addr = source->list[i / VRDMA_PAGES_PER_PAGE] +
+		       i % VRDMA_PAGES_PER_PAGE * VRDMA_PAGE_SIZE;
+		vrdma_table_set_entry(table->nodes, i, addr);
+	}
 }
 
 static u32 vrdma_table_count_nodes(u32 count)
@@ -128,9 +122,8 @@ static u32 vrdma_table_count_nodes(u32 count)
 }
 
 /* Build the tree from its lowest level, the list of pages, up to the root. */
-static int vrdma_table_make_tree(struct vrdma_dev *dev,
-				 struct vrdma_table *table,
-				 const struct vrdma_table_source *source)
+static int vrdma_table_make(struct vrdma_dev *dev, struct vrdma_table *table,
+			    const struct vrdma_table_source *source)
 {
 	struct vrdma_table_node *nodes, *below = NULL;
 	u32 count = table->npages;
@@ -166,32 +159,8 @@ static int vrdma_table_make_tree(struct vrdma_dev *dev,
 	return 0;
 
 err:
-	vrdma_table_free_tree(dev, table);
+	vrdma_table_free(dev, table);
 	return ret;
-}
-
-static int vrdma_table_make_flat(struct vrdma_dev *dev,
-				 struct vrdma_table *table,
-				 const struct vrdma_table_source *source)
-{
-	if (table->npages > VRDMA_MAX_TABLE_PAGES)
-		return -EINVAL;
-	table->flat = dma_alloc_coherent(dev->dma_dev,
-					 table->npages * sizeof(__le64),
-					 &table->pages,
-					 GFP_KERNEL | __GFP_NOWARN);
-	if (!table->flat)
-		return -ENOMEM;
-	vrdma_table_set_leaves(table, source);
-	return 0;
-}
-
-static int vrdma_table_make(struct vrdma_dev *dev, struct vrdma_table *table,
-			    const struct vrdma_table_source *source)
-{
-	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_MR_TABLES))
-		return vrdma_table_make_tree(dev, table, source);
-	return vrdma_table_make_flat(dev, table, source);
 }
 
 /*
@@ -213,7 +182,7 @@ int vrdma_table_init(struct vrdma_dev *dev, struct vrdma_table *table,
 	return vrdma_table_make(dev, table, &source);
 }
 
-/* Build the table of these pages, of the smallest size. */
+/* Build the table of @npages pages of the device in the pages of @list. */
 int vrdma_table_init_list(struct vrdma_dev *dev, struct vrdma_table *table,
 			  const dma_addr_t *list, u32 npages)
 {
@@ -223,14 +192,4 @@ int vrdma_table_init_list(struct vrdma_dev *dev, struct vrdma_table *table,
 	table->page_shift = VRDMA_PAGE_SHIFT;
 	table->npages = npages;
 	return vrdma_table_make(dev, table, &source);
-}
-
-void vrdma_table_free(struct vrdma_dev *dev, struct vrdma_table *table)
-{
-	if (table->flat)
-		dma_free_coherent(dev->dma_dev,
-				  table->npages * sizeof(__le64), table->flat,
-				  table->pages);
-	else
-		vrdma_table_free_tree(dev, table);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * User contexts. Each has a page of doorbells, as long as there are any, and a
- * shadow of it: memory in which the process marks QPs in place of ringing.
+ * User contexts. Each owns a page of doorbells, as long as there are any, and a
+ * shadow of it: memory in which the process marks QPs instead of ringing.
  */
 #include <linux/slab.h>
 #include <rdma/uverbs_ioctl.h>
@@ -11,7 +11,7 @@
 #define UVERBS_MODULE_NAME virtio_rdma
 #include <rdma/uverbs_named_ioctl.h>
 
-/* What the process sees is what the device sees, with a bit for each QP. */
+/* Process and device share the page, with a bit for each QP. */
 static_assert(sizeof(struct virtio_rdma_doorbell_shadow) ==
 	      sizeof(struct virtio_rdma_shadow_page));
 static_assert(offsetof(struct virtio_rdma_doorbell_shadow, summary) ==
@@ -28,8 +28,8 @@ static struct vrdma_ucontext *to_vucontext(struct ib_ucontext *ibucontext)
 }
 
 /*
- * A page of doorbells for a process, if there is one left. Otherwise it has the
- * kernel ring.
+ * Give a process a page of doorbells, if there is one left. Without one, the
+ * kernel rings for it.
  */
 static int vrdma_doorbell_alloc(struct vrdma_dev *dev,
 				struct vrdma_ucontext *ucontext,
@@ -88,7 +88,7 @@ static int vrdma_shadow_set(struct vrdma_dev *dev, u32 doorbell,
 	return vrdma_ctrl_do(dev, VIRTIO_RDMA_CMD_SET_SHADOW, &req);
 }
 
-/* A device that does not let go of the memory is broken. */
+/* A device that refuses this is broken: it would go on using the memory. */
 static void vrdma_shadow_clear(struct vrdma_dev *dev, u32 doorbell)
 {
 	struct virtio_rdma_set_shadow_req req = {
@@ -98,10 +98,7 @@ static void vrdma_shadow_clear(struct vrdma_dev *dev, u32 doorbell)
 	vrdma_ctrl_destroy(dev, VIRTIO_RDMA_CMD_SET_SHADOW, &req, false);
 }
 
-/*
- * A shadow of the context's page of doorbells, and its mapping, if the device
- * has shadows and the provider knows them
- */
+/* Give the context a shadow of its page of doorbells, and map that. */
 static int vrdma_shadow_alloc(struct vrdma_dev *dev,
 			      struct vrdma_ucontext *ucontext,
 			      struct ib_udata *udata,
@@ -111,9 +108,7 @@ static int vrdma_shadow_alloc(struct vrdma_dev *dev,
 	struct vrdma_area *area;
 	int ret;
 
-	if (!ucontext->doorbell ||
-	    udata->outlen < offsetofend(typeof(*resp), shadow_offset) ||
-	    !virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_SHADOW_DOORBELL))
+	if (!ucontext->doorbell)
 		return 0;
 	area = vrdma_area_alloc(dev, 1);
 	if (IS_ERR(area))
@@ -126,7 +121,7 @@ static int vrdma_shadow_alloc(struct vrdma_dev *dev,
 	ret = vrdma_shadow_set(dev, ucontext->doorbell, area);
 	if (ret) {
 		vrdma_mmap_remove(entry);
-		/* Whom the device refuses a shadow rings without. */
+		/* If the device refuses a shadow, the process rings. */
 		if (ret != -ENOMEM)
 			ret = 0;
 		goto err;
@@ -162,19 +157,14 @@ int vrdma_alloc_ucontext(struct ib_ucontext *ibucontext,
 	};
 	int ret;
 
-	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_MW))
+	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_DIRECT))
+		resp.flags |= VIRTIO_RDMA_UCTX_DIRECT;
+	if (dev->attr.max_mw)
 		resp.flags |= VIRTIO_RDMA_UCTX_MW;
 	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_FLUSH))
 		resp.flags |= VIRTIO_RDMA_UCTX_FLUSH;
 	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_ATOMIC_WRITE))
 		resp.flags |= VIRTIO_RDMA_UCTX_ATOMIC_WRITE;
-	if (dev->host_numbers)
-		resp.flags |= VIRTIO_RDMA_UCTX_HOST_NUMBERS;
-	if (dev->mapped_cq || dev->direct_cq) {
-		resp.flags |= VIRTIO_RDMA_UCTX_MAPPED_CQ;
-		if (dev->cqe_ex)
-			resp.flags |= VIRTIO_RDMA_UCTX_CQE_EX;
-	}
 	ret = vrdma_doorbell_alloc(dev, ucontext, &resp);
 	if (ret)
 		return ret;
@@ -191,7 +181,7 @@ err_doorbell:
 	return ret;
 }
 
-/* For a process that has the file of another one, and shares its context */
+/* For a process that got the file of another one, and shares its context */
 int vrdma_query_ucontext(struct ib_ucontext *ibucontext,
 			 struct uverbs_attr_bundle *attrs)
 {
@@ -217,7 +207,7 @@ void vrdma_disassociate_ucontext(struct ib_ucontext *ibucontext)
 {
 }
 
-/* The page of doorbells of a process; 0: the kernel's */
+/* The number of a process's page of doorbells, or 0, the kernel's */
 u32 vrdma_doorbell(struct ib_udata *udata)
 {
 	struct vrdma_ucontext *ucontext =
@@ -227,9 +217,9 @@ u32 vrdma_doorbell(struct ib_udata *udata)
 	return ucontext ? ucontext->doorbell : 0;
 }
 
-/* All providers know this much of it, and the size says how much more. */
 #define QUERY_CONTEXT_SIZE \
-	UVERBS_ATTR_STRUCT(struct virtio_rdma_alloc_ucontext_resp, max_qp)
+	UVERBS_ATTR_STRUCT(struct virtio_rdma_alloc_ucontext_resp, \
+			   shadow_offset)
 #define QUERY_CONTEXT_ATTR \
 	UVERBS_ATTR_PTR_OUT(VIRTIO_RDMA_ATTR_QUERY_CONTEXT_RESP, \
 			    QUERY_CONTEXT_SIZE, UA_MANDATORY)

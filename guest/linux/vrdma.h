@@ -4,15 +4,15 @@
  *
  * Layers, bottom to top. A source file includes the header of its layer, which
  * includes that of the layer below. Calls go down only, within a layer to files
- * further left. Lower layers reach upper ones by operations of the RDMA core,
- * callbacks of virtqueues and work items.
+ * further left. Lower layers reach upper ones by operations of the RDMA core
+ * and of a form of queues, callbacks of virtqueues and work items.
  *
  *   base     virtio_rdma-abi.h compat.h vrdma.h
  *   command  ctrl.h ctrl.c
  *   ring     ring.h ring.c mmap.c
  *   memory   mem.h table.c area.c ucontext.c fastreg.c mr.c mw.c
- *   queue    queue.h handler.c eq.c event.c request.c direct.c wr.c wc.c
- *            flush.c cq_vq.c cq_direct.c cq.c srq_direct.c srq.c qp.c mcast.c
+ *   queue    queue.h handler.c eq.c event.c request.c wr.c wc.c flush.c
+ *            cq_direct.c direct.c vq.c cq.c srq.c qp.c mcast.c
  *   device   device.h pd.c port.c netdev.c counters.c stats.c config.c
  *            vqs.c fatal.c
  *   driver   main.c
@@ -42,20 +42,22 @@
 #define VRDMA_QPN_FIRST		2
 /* The highest number of a QP on the wire; above is that of multicasts. */
 #define VRDMA_QPN_MAX		0xfffffe
-/* The driver accepts devices with up to so many of each kind. */
+/* The driver uses at most this many of each kind. */
 #define VRDMA_MAX_QUEUES	16384
 #define VRDMA_MAX_COUNTERS	64
 #define VRDMA_MAX_DOORBELLS	1024
-/* The size of a mapping has 32 bits, and a slot takes up to a page. */
-#define VRDMA_DIRECT_DEPTH_MAX	32768
+/* The size of a mapping has 32 bits, and a slot takes up to VRDMA_PAGE_SIZE. */
+#define VRDMA_QP_DEPTH_MAX	32768
 #define VRDMA_CQ_DEPTH_MAX	BIT(20)
-/* More CPUs share them. */
+#define VRDMA_SRQ_DEPTH_MAX	65536
+#define VRDMA_DEPTH_MIN		4
+/* If there are more CPUs, several of them share an event queue. */
 #define VRDMA_MAX_EQS		32
 /* An address vector has 8 bits for the index. */
 #define VRDMA_MAX_GIDS		256
+/* A page of the device; the kernel's may be larger. */
 #define VRDMA_PAGE_SHIFT	12
 #define VRDMA_PAGE_SIZE		BIT(VRDMA_PAGE_SHIFT)
-/* So many pages of the device are one of the kernel's. */
 #define VRDMA_PAGES_PER_PAGE	(PAGE_SIZE / VRDMA_PAGE_SIZE)
 
 #define VRDMA_ACCESS_REMOTE	(IB_ACCESS_REMOTE_WRITE | \
@@ -73,7 +75,7 @@ struct vrdma_ctrl {
 	u32 sleepers;
 };
 
-/* The event virtqueue; vq is NULL if the device has none */
+/* The event virtqueue */
 struct vrdma_events {
 	spinlock_t lock;		/* of the virtqueue and object tables */
 	struct virtqueue *vq;
@@ -85,57 +87,49 @@ struct vrdma_dev {
 	struct virtio_device *vdev;
 	struct device *dma_dev;
 	struct ib_device_attr attr;
+	const struct vrdma_form *form;	/* of all queues, see queue.h */
 	u32 max_inline;
-	u32 num_cq;			/* those below it may have virtqueues */
-	u32 num_direct_cq;		/* all, with event queues */
-	u32 num_qp;			/* with QP 0 and 1 */
-	u32 num_vq_qp;			/* those below it have virtqueues */
-	u32 num_srq;			/* all */
-	u32 num_vq_srq;			/* those below it may have virtqueues */
+	/* Numbers of objects are below these; with QP 0 and event queues. */
+	u32 num_cq;
+	u32 num_qp;
+	u32 num_srq;
+	/* Virtqueues exist for these numbers, whether used or not. */
+	u32 num_vq_cq;
+	u32 num_vq_qp;
+	u32 num_vq_srq;
 	u64 mr_page_sizes;		/* that user regions may have */
-	bool ring_reset;
-	bool mapped_cq;
-	bool direct_cq;			/* no CQ has a virtqueue */
-	bool direct_srq;		/* no SRQ has one */
-	bool cq_deep;
-	bool cq_ring_arm;
-	bool cqe_ex;
-	bool reg_pages;
-	bool gid_vlan;
 	bool host_numbers;		/* keys and QPNs are a host adapter's */
 	u32 num_counters;
 	/* Counters of QPs, see stats.c */
-	struct mutex counter_lock;	/* of what is bound to them */
+	struct mutex counter_lock;	/* of their bindings */
 	struct xarray counters;		/* struct vrdma_counter, by id */
 	u32 next_counter;
-	u64 counted[VIRTIO_RDMA_NUM_COUNTERS]; /* of counters that are gone */
+	u64 counted[VIRTIO_RDMA_NUM_COUNTERS]; /* by counters that are gone */
 	bool have_mac;
 	u8 mac[ETH_ALEN];
-	/* Doorbells of direct queues, see direct.c; the first is the kernel's */
-	void __iomem *doorbells;	/* NULL: there are none */
+	/* Doorbells of direct queues: page 0 is the kernel's */
+	void __iomem *doorbells;
 	u64 doorbells_phys;
-	u32 num_doorbells;
+	u32 num_doorbells;		/* in pages of the kernel */
 	struct ida doorbells_used;
 
 	struct vrdma_ctrl ctrl;
 	struct vrdma_events events;
 	struct virtqueue **vqs;
-	u32 ring_max;
+	u32 ring_max;			/* the least of their sizes */
+	bool ring_reset;		/* a virtqueue can be reset alone */
 
-	/* Held to create and destroy objects that have virtqueues */
-	struct mutex vq_lock;
-	unsigned int vq_noio;		/* allocation scope of its holder */
-	struct list_head bufs_kept;	/* until the device is reset */
-	struct vrdma_cq_slot *cqs;	/* NULL: direct_cq */
-	struct vrdma_eq *eqs;		/* by number */
-	u32 num_eqs;			/* 0: not direct_cq */
+	/* Held to create and destroy CQs, QPs and SRQs */
+	struct mutex objects_lock;
+	unsigned int objects_noio;	/* allocation scope of its holder */
+	struct vrdma_vq_cq *vq_cqs;	/* by number, with virtqueues */
+	struct vrdma_eq *eqs;		/* by number, with direct queues */
+	u32 num_eqs;
 	struct vrdma_qp **qps;		/* by qpn */
 	spinlock_t qps_lock;		/* of qps, to use QPs that others own */
-	unsigned long *qps_busy;
 	atomic_t generation;		/* the last one of a work queue */
 	struct ib_qp *qp_numbers;	/* with nothing else: for POLL_CQ */
 	struct vrdma_srq **srqs;
-	unsigned long *srqs_busy;
 
 	/* The NIC that the adapter belongs to, and the port */
 	struct mutex netdev_lock;
@@ -149,7 +143,7 @@ struct vrdma_dev {
 	bool dead;			/* fatal_work has run: flush */
 	unsigned long broken;		/* bit 0: vrdma_broken() was called */
 	bool port_active;
-	bool rescan;			/* the GIDs: NIC is new, or one refused */
+	bool rescan;			/* the core has to add all GIDs again */
 	bool registered;
 };
 

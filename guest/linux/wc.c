@@ -6,9 +6,9 @@
 #include "queue.h"
 
 /* Replaces the QPN of a completion that is to be dropped. */
-#define VRDMA_NO_QPN (~0U)
+#define VRDMA_NO_QPN VIRTIO_RDMA_QPN_NONE
 
-/* Addresses of a datagram, which its GRH does not have. */
+/* Addresses of a datagram that its GRH does not contain */
 static void vrdma_wc_fill_datagram(const struct virtio_rdma_cqe_ex *ex,
 				   u32 flags, struct ib_wc *wc)
 {
@@ -72,14 +72,17 @@ static void vrdma_wc_fill(const struct virtio_rdma_cqe_ex *ex,
 }
 
 /*
- * For POLL_CQ the RDMA core reads the number of the QP after this, when another
+ * For POLL_CQ. The RDMA core reads the number of the QP later, when another
  * thread may have destroyed the QP. The provider gets the device's number, as
- * from mapped CQs. Returns false if the QP is destroyed already.
+ * from mapped CQs, or VIRTIO_RDMA_QPN_NONE. Returns false if the QP is
+ * destroyed already.
  */
 static bool vrdma_wc_claim_user(struct vrdma_dev *dev, u32 qpn,
 				struct ib_wc *wc)
 {
-	if (qpn >= dev->num_qp || !READ_ONCE(dev->qps[qpn]))
+	if (qpn == VRDMA_NO_QPN)
+		qpn = dev->num_qp;
+	else if (qpn >= dev->num_qp || !READ_ONCE(dev->qps[qpn]))
 		return false;
 	wc->qp = &dev->qp_numbers[qpn];
 	return true;
@@ -124,7 +127,7 @@ static bool vrdma_wc_claim_request(struct vrdma_wq *wq, bool recv,
 	return ok;
 }
 
-/* The completion of a QP that was destroyed has none any more. */
+/* Check a completion against the requests of its QP, which may be gone. */
 static bool vrdma_wc_claim_kernel(struct vrdma_dev *dev, struct vrdma_cq *cq,
 				  u32 qpn, struct ib_wc *wc)
 {
@@ -141,7 +144,7 @@ static bool vrdma_wc_claim_kernel(struct vrdma_dev *dev, struct vrdma_cq *cq,
 	if (ok)
 		wc->qp = &qp->ibqp;
 	spin_unlock(&dev->qps_lock);
-	/* A failed CQ may get what was under way: its request was flushed. */
+	/* A completion of a failed CQ may be late: its request was flushed. */
 	if (!ok && !READ_ONCE(cq->failed))
 		vrdma_broken(dev, "CQ %u: QP %u has no request %llx (status %d, length %u)",
 			     cq->cqn, qpn, id, wc->status, wc->byte_len);
@@ -155,16 +158,15 @@ bool vrdma_wc_take(struct vrdma_cq *cq, const struct virtio_rdma_cqe_ex *ex,
 	struct vrdma_dev *dev = to_vdev(cq->ibcq.device);
 	u32 qpn = le32_to_cpu(READ_ONCE(ex->cqe.qp_num));
 
-	if (qpn == VRDMA_NO_QPN)
-		return false;
 	vrdma_wc_fill(ex, wc);
-	return cq->ibcq.uobject ? vrdma_wc_claim_user(dev, qpn, wc)
-				: vrdma_wc_claim_kernel(dev, cq, qpn, wc);
+	if (vrdma_cq_is_user(cq))
+		return vrdma_wc_claim_user(dev, qpn, wc);
+	return qpn != VRDMA_NO_QPN && vrdma_wc_claim_kernel(dev, cq, qpn, wc);
 }
 
 /*
  * Drop a completion of a QP that was destroyed or reset. The entry of a receive
- * belongs to the SRQ.
+ * belongs to the SRQ; the provider releases that of a process.
  */
 void vrdma_cqe_drop(struct vrdma_qp *qp, struct virtio_rdma_cqe *cqe)
 {

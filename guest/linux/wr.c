@@ -3,26 +3,29 @@
  * Posting work requests.
  *
  * The kernel's work requests are written to their slots here. A process writes
- * WQEs to mapped slots itself, and then rings a doorbell, or calls the driver
- * with an empty list of work requests as one. It controls the number of WQEs,
- * and the length and contents of each, but not where the slots are. The device
- * reads a WQE once and checks it against the PD of the QP, so a process can do
- * no harm with it: REG_MR needs a region for fast registration, which no PD of
- * a process has, and a window gives access only to regions of the process.
+ * WQEs to mapped slots itself, and then rings a doorbell, or posts an empty
+ * list of work requests. It controls the number of WQEs, and the length and
+ * contents of each, but not where the slots are. The device reads a WQE once
+ * and checks it against the PD of the QP, so a process can do no harm: REG_MR
+ * needs a region for fast registration, which no PD of a process has, and a
+ * window gives access only to regions of the process.
  */
-#include <linux/delay.h>
 #include <linux/log2.h>
-#include <linux/sched/signal.h>
 
 #include "queue.h"
 
-#define SLOT_HEADER offsetof(struct virtio_rdma_wqe_slot, wqe)
 #define SEND_SLOT_MIN 128
 #define RECV_SLOT_MIN 32
 
+/* The number of slots of a queue */
+u32 vrdma_slots(u32 max_wr)
+{
+	return roundup_pow_of_two(max_t(u32, max_wr, VRDMA_DEPTH_MIN));
+}
+
 static u32 vrdma_slot_shift(u32 len, u32 min)
 {
-	return ilog2(roundup_pow_of_two(max(SLOT_HEADER + len, min)));
+	return ilog2(roundup_pow_of_two(max(WQE_SLOT_HEADER + len, min)));
 }
 
 /* log2 of the size of the slots of a send queue */
@@ -41,7 +44,7 @@ u32 vrdma_send_slot_shift(const struct ib_qp_cap *cap)
  */
 u32 vrdma_send_slot_inline(const struct ib_qp_cap *cap, u32 max_inline)
 {
-	u32 room = BIT(vrdma_send_slot_shift(cap)) - SLOT_HEADER -
+	u32 room = BIT(vrdma_send_slot_shift(cap)) - WQE_SLOT_HEADER -
 		   sizeof(struct virtio_rdma_sq_wqe);
 
 	room = rounddown(room, sizeof(struct virtio_rdma_sge));
@@ -55,62 +58,29 @@ u32 vrdma_recv_slot_shift(u32 max_sge)
 				RECV_SLOT_MIN);
 }
 
-static bool vrdma_wq_is_direct(const struct vrdma_wq *wq)
-{
-	return wq->bell.producer;
-}
-
-/*
- * Take all returned buffers. A direct queue has none: its slots are free when
- * their requests have completed. Those of an SRQ complete in any order, and have
- * as many slots as entries, so these count. With the ring's lock held.
- */
+/* Find the slots that are free. With the ring's lock held. */
 void vrdma_wq_reap(struct vrdma_wq *wq)
 {
-	if (wq->flushing)
-		return;
-	if (vrdma_wq_is_direct(wq))
-		wq->ring.tail = wq->unused ? wq->posted : wq->completed;
-	else
-		while (vrdma_ring_reap(&wq->ring))
-			;
+	if (!wq->flushing)
+		wq->dev->form->reap(wq);
 }
 
-bool vrdma_wq_is_empty(struct vrdma_wq *wq)
+/* The next slot has a WQE of @len bytes. With the ring's lock held. */
+static int vrdma_wq_put(struct vrdma_wq *wq, u32 len)
 {
-	if (virtqueue_is_broken(wq->ring.vq))
-		return false;
-	if (wq->ring.buf)
-		vrdma_wq_reap(wq);
-	return wq->ring.head == wq->ring.tail;
-}
-
-/* Add the next slot, with @len bytes of a WQE, as a buffer. */
-static int vrdma_wq_submit_slot(struct vrdma_wq *wq, u32 len)
-{
-	if (wq->flushing)
-		wq->ring.head++;
-	else if (vrdma_wq_is_direct(wq))
-		vrdma_direct_put(wq, len);
-	else
-		return vrdma_ring_add(&wq->ring, SLOT_HEADER, len, false);
+	if (!wq->flushing)
+		return wq->dev->form->put(wq, len);
+	wq->ring.head++;
 	return 0;
 }
 
-/* Returns whether vrdma_wq_notify() is due. With the ring's lock held. */
-static bool vrdma_wq_kick_prepare(struct vrdma_wq *wq)
+/*
+ * Have the device see the slots that were put. Returns whether it has to be
+ * notified. With the ring's lock held.
+ */
+static bool vrdma_wq_publish(struct vrdma_wq *wq)
 {
-	if (!vrdma_wq_is_direct(wq))
-		return virtqueue_kick_prepare(wq->ring.vq);
-	return !wq->flushing && vrdma_direct_publish(wq);
-}
-
-static void vrdma_wq_notify(struct vrdma_wq *wq)
-{
-	if (vrdma_wq_is_direct(wq))
-		vrdma_direct_notify(wq);
-	else
-		virtqueue_notify(wq->ring.vq);
+	return !wq->flushing && wq->dev->form->publish(wq);
 }
 
 /*
@@ -128,83 +98,6 @@ static void vrdma_wq_flush_if_dead(struct vrdma_wq *wq)
 static u32 vrdma_wq_in_flight(const struct vrdma_wq *wq)
 {
 	return wq->ring.head - wq->ring.tail;
-}
-
-/*
- * Submit the WQEs in slots up to @producer; the virtqueue has an entry for each
- * slot. With the ring's lock held.
- */
-static int vrdma_wq_submit_slots(struct vrdma_wq *wq, const u32 *producer)
-{
-	struct vrdma_ring *ring = &wq->ring;
-	u32 room = (1U << ring->shift) - SLOT_HEADER;
-	u32 count;
-	int ret = 0;
-
-	/* Pairs with the process's release after it has written the WQEs. */
-	count = smp_load_acquire(producer) - ring->head;
-	if (count > vrdma_ring_slots(ring) - vrdma_wq_in_flight(wq))
-		return -EINVAL;
-	while (count-- && !ret) {
-		const struct virtio_rdma_wqe_slot *slot =
-			vrdma_ring_slot(ring, ring->head);
-		u32 len = READ_ONCE(slot->length);
-
-		if (!ring->vq->num_free)
-			vrdma_wq_reap(wq);
-		if (!ring->vq->num_free && !wq->flushing)
-			return -EIO;
-		/* The device reports a WQE of the wrong length as an error. */
-		ret = vrdma_wq_submit_slot(wq, clamp(len, 1U, room));
-	}
-	return ret;
-}
-
-static int vrdma_wq_submit(struct vrdma_wq *wq, const u32 *producer)
-{
-	struct vrdma_ring *ring = &wq->ring;
-	unsigned long flags;
-	bool notify;
-	int ret;
-
-	if (vrdma_is_dead(wq->dev))
-		return -EIO;
-	spin_lock_irqsave(&ring->lock, flags);
-	vrdma_wq_reap(wq);
-	ret = vrdma_wq_submit_slots(wq, producer);
-	notify = virtqueue_kick_prepare(ring->vq);
-	spin_unlock_irqrestore(&ring->lock, flags);
-	if (notify)
-		virtqueue_notify(ring->vq);
-	return ret;
-}
-
-/*
- * Submit the WQEs of a process. It cannot take back what it has published, and
- * would post that a second time after an error. So wait for memory, which DMA
- * mappings need behind an IOMMU. Errors are left if the device is dead, or the
- * process miscounts or is killed.
- */
-int vrdma_wq_submit_user(struct vrdma_wq *wq, const u32 *producer)
-{
-	int ret;
-
-	for (;;) {
-		ret = vrdma_wq_submit(wq, producer);
-		if (ret != -ENOMEM || fatal_signal_pending(current))
-			return ret;
-		usleep_range(VRDMA_RETRY_US_MIN, VRDMA_RETRY_US_MAX);
-	}
-}
-
-static struct virtio_rdma_qp_page *vrdma_user_page(struct vrdma_qp *qp)
-{
-	return page_address(qp->sq.ring.buf->pages[0]);
-}
-
-static int vrdma_qp_ring(struct vrdma_qp *qp)
-{
-	return vrdma_direct_ring(qp->sq.dev, qp->doorbell, qp->qpn);
 }
 
 static void vrdma_wqe_fill_av(struct virtio_rdma_sq_wqe *wqe,
@@ -346,16 +239,16 @@ static int vrdma_wqe_fill_send(struct vrdma_qp *qp, const struct ib_send_wr *wr,
 }
 
 /*
- * Requests complete after the device has returned their buffers. Without room
- * for what has completed, the device is broken: what is posted from now on is
- * flushed when it is dead, as users who drain the queue need that.
+ * Requests complete after the device has returned their buffers. A device that
+ * keeps the buffers of completed requests is broken. Requests that are posted
+ * from now on are flushed when it is dead: users who drain the queue need that.
  */
 static bool vrdma_wq_make_room(struct vrdma_wq *wq)
 {
-	/* Those of an SRQ come back as soon as the device has a copy. */
+	/* The buffer of an SRQ returns when the device has copied the WQE. */
 	if (wq->unused || wq->posted - wq->completed >= wq->max_wr)
 		return false;
-	/* Requests of a CQ that has failed are flushed before that. */
+	/* Requests of a CQ that has failed are flushed without the device. */
 	if (READ_ONCE(wq->cq->failed))
 		return false;
 	vrdma_broken(wq->dev, "%u of %u buffers are of completed requests",
@@ -391,7 +284,7 @@ static int vrdma_post_one_send(struct vrdma_qp *qp, const struct ib_send_wr *wr)
 	if (len < 0)
 		return len;
 	wqe->wr_id = vrdma_request_prepare(&qp->sq, &request);
-	ret = vrdma_wq_submit_slot(&qp->sq, len);
+	ret = vrdma_wq_put(&qp->sq, len);
 	if (!ret)
 		qp->sq.posted++;
 	return ret;
@@ -407,13 +300,8 @@ int vrdma_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	int ret = 0;
 
 	if (qp->user) {
-		struct virtio_rdma_qp_page *page = vrdma_user_page(qp);
-
 		*bad_wr = wr;
-		if (wr)
-			return -EINVAL;
-		return qp->direct ? vrdma_qp_ring(qp) :
-		       vrdma_wq_submit_user(&qp->sq, &page->sq_producer);
+		return wr ? -EINVAL : qp->sq.dev->form->post_user(&qp->sq);
 	}
 
 	spin_lock_irqsave(&ring->lock, flags);
@@ -428,10 +316,10 @@ int vrdma_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	if (ret)
 		*bad_wr = wr;
 	vrdma_wq_flush_if_dead(&qp->sq);
-	notify = vrdma_wq_kick_prepare(&qp->sq);
+	notify = vrdma_wq_publish(&qp->sq);
 	spin_unlock_irqrestore(&ring->lock, flags);
 	if (notify)
-		vrdma_wq_notify(&qp->sq);
+		qp->sq.dev->form->notify(&qp->sq);
 	return ret;
 }
 
@@ -461,7 +349,7 @@ static int vrdma_post_one_recv(struct vrdma_wq *wq, const struct ib_recv_wr *wr)
 	wqe->wr_id = vrdma_request_prepare(wq, &request);
 	vrdma_wqe_fill_sges((void *)(wqe + 1), wr->sg_list, wr->num_sge);
 	len = sizeof(*wqe) + wr->num_sge * sizeof(struct virtio_rdma_sge);
-	ret = vrdma_wq_submit_slot(wq, len);
+	ret = vrdma_wq_put(wq, len);
 	if (ret)
 		return ret;
 	wq->posted++;
@@ -486,10 +374,10 @@ int vrdma_wq_post_recv(struct vrdma_wq *wq, const struct ib_recv_wr *wr,
 	if (ret)
 		*bad_wr = wr;
 	vrdma_wq_flush_if_dead(wq);
-	notify = vrdma_wq_kick_prepare(wq);
+	notify = vrdma_wq_publish(wq);
 	spin_unlock_irqrestore(&ring->lock, flags);
 	if (notify)
-		vrdma_wq_notify(wq);
+		wq->dev->form->notify(wq);
 	return ret;
 }
 
@@ -503,13 +391,8 @@ int vrdma_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		return -EINVAL;
 	}
 	if (qp->user) {
-		struct virtio_rdma_qp_page *page = vrdma_user_page(qp);
-
 		*bad_wr = wr;
-		if (wr)
-			return -EINVAL;
-		return qp->direct ? vrdma_qp_ring(qp) :
-		       vrdma_wq_submit_user(&qp->rq, &page->rq_producer);
+		return wr ? -EINVAL : qp->rq.dev->form->post_user(&qp->rq);
 	}
 	return vrdma_wq_post_recv(&qp->rq, wr, bad_wr);
 }

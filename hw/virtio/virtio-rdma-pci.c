@@ -88,7 +88,10 @@ static const MemoryRegionOps doorbell_ops = {
 static bool wants_doorbells(const VirtIOPCIProxy *vpci_dev,
                             const VirtIORdma *s)
 {
-    return (s->rdma_features & (1ULL << VIRTIO_RDMA_F_DIRECT_QP)) &&
+    uint64_t needs = 1ULL << VIRTIO_RDMA_F_VERSION_1 |
+                     1ULL << VIRTIO_RDMA_F_DIRECT;
+
+    return (s->rdma_features & needs) == needs &&
            !(vpci_dev->flags & VIRTIO_PCI_FLAG_MODERN_PIO_NOTIFY);
 }
 
@@ -110,19 +113,16 @@ static void virtio_rdma_pci_realize(VirtIOPCIProxy *vpci_dev, Error **errp)
 {
     VirtIORdmaPCI *dev = VIRTIO_RDMA_PCI(vpci_dev);
 
+    virtio_pci_force_virtio_1(vpci_dev);
+    if (wants_doorbells(vpci_dev, &dev->vdev)) {
+        add_doorbells(dev);
+    }
     if (vpci_dev->nvectors == DEV_NVECTORS_UNSPECIFIED) {
-        const VirtIORdmaConf *conf = &dev->vdev.conf;
-
-        vpci_dev->nvectors = MIN(MIN(conf->max_cq, conf->max_vq_cq),
+        vpci_dev->nvectors = MIN(virtio_rdma_vq_cqs(&dev->vdev),
                                  MAX_DEFAULT_CQ_VECTORS)
                              + 1 /* control queue */
                              + 1 /* events */
                              + 1 /* configuration changes */;
-    }
-
-    virtio_pci_force_virtio_1(vpci_dev);
-    if (wants_doorbells(vpci_dev, &dev->vdev)) {
-        add_doorbells(dev);
     }
     if (!qdev_realize(DEVICE(&dev->vdev), BUS(&vpci_dev->bus), errp)) {
         return;

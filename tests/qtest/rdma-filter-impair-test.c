@@ -343,7 +343,7 @@ static Port port_start(QRdmaHost *host, int slot)
     Port p = { .dev = qrdma_open(host, QPCI_DEVFN(slot, 0)) };
     QRdmaPd *pd;
 
-    qrdma_start(p.dev, QRDMA_FEATURES, 0);
+    qrdma_start(p.dev, 0, 0);
     qrdma_setup_gids(p.dev, slot);
     pd = qrdma_alloc_pd(p.dev);
     p.mr = qrdma_reg_mr(pd, 0x100000, 128 * 1024, RDMA_ACCESS_LOCAL_WRITE |

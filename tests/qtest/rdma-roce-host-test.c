@@ -64,7 +64,7 @@ static Node node_start(const char *args)
     };
 
     n.dev = qrdma_open(n.host, QPCI_DEVFN(4, 0));
-    qrdma_start(n.dev, QRDMA_FEATURES | QRDMA_F(VIRTIO_RDMA_F_COUNTERS), 0);
+    qrdma_start(n.dev, 0, 0);
     qrdma_setup_gids(n.dev, 1);
     add_address(&n, HOST_GID, guest_ip);
     n.pd = qrdma_alloc_pd(n.dev);

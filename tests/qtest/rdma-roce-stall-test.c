@@ -14,10 +14,7 @@
 #include "rdma/shm-test.h"
 
 /* An iothread serves direct queues only. */
-#define FEATURES (QRDMA_FEATURES | QRDMA_F(VIRTIO_RDMA_F_COUNTERS) | \
-                  QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP) | \
-                  QRDMA_F(VIRTIO_RDMA_F_DIRECT_CQ) | \
-                  QRDMA_F(VIRTIO_RDMA_F_EVENTS))
+#define FEATURES (QRDMA_FEATURES | QRDMA_DIRECT_QPS | QRDMA_DIRECT_CQS)
 
 #define MAC "52:54:00:00:00:0%d"
 #define RDMA_SLOT 4

@@ -60,7 +60,7 @@ static unsigned count_addresses(const char *text)
 
 static void start(Verbs *v)
 {
-    qrdma_start(v->dev, VERBS_FEATURES | QRDMA_F(VIRTIO_RDMA_F_GID_VLAN), 0);
+    qrdma_start(v->dev, 0, 0);
     qrdma_setup_gids(v->dev, 1);
 }
 
@@ -218,7 +218,7 @@ static Host on_host_start(void)
     for (int i = 0; i < 2; i++) {
         h.dev[i] = qrdma_open(h.qemu, QPCI_DEVFN(4 + i, 0));
         qrdma_start(h.dev[i],
-                    QRDMA_FEATURES | QRDMA_F(VIRTIO_RDMA_F_GID_VLAN), 0);
+                    QRDMA_FEATURES, 0);
     }
     return h;
 }

@@ -22,8 +22,7 @@ static bool has_driver(RdmaHca *hca)
 
 static bool has_events(RdmaHca *hca)
 {
-    return virtio_rdma_has(virtio_rdma_of(hca), VIRTIO_RDMA_F_EVENTS) &&
-           has_driver(hca);
+    return virtio_rdma_is_v1(virtio_rdma_of(hca)) && has_driver(hca);
 }
 
 static void event_pending(RdmaHca *hca)
@@ -136,30 +135,6 @@ bool virtio_rdma_backend_get(VirtIORdma *s, Error **errp)
     return true;
 }
 
-/* Those beyond max-vq-qp can only have direct queues. */
-static uint32_t wanted_qps(const VirtIORdma *s)
-{
-    return virtio_rdma_may_be_direct(s)
-           ? s->conf.max_qp : MIN(s->conf.max_qp, s->conf.max_vq_qp);
-}
-
-/* Likewise with max-vq-cq. */
-static uint32_t wanted_cqs(const VirtIORdma *s)
-{
-    return virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT_CQ)
-           ? s->conf.max_cq : MIN(s->conf.max_cq, s->conf.max_vq_cq);
-}
-
-/* Likewise with max-vq-srq. */
-static uint32_t wanted_srqs(const VirtIORdma *s)
-{
-    if (!virtio_rdma_offers(s, VIRTIO_RDMA_F_SRQ)) {
-        return 0;
-    }
-    return virtio_rdma_may_be_direct_srq(s)
-           ? s->conf.max_srq : MIN(s->conf.max_srq, s->conf.max_vq_srq);
-}
-
 /* What vdev->dma_as is set to, but only after realize. */
 static AddressSpace *get_dma_as(VirtIODevice *vdev)
 {
@@ -183,9 +158,8 @@ static bool get_ctx(VirtIORdma *s, Error **errp)
     if (!s->conf.iothread) {
         return true;
     }
-    if (!virtio_rdma_may_be_direct(s) ||
-        !virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT_CQ)) {
-        error_setg(errp, "iothread needs direct-qp=on and direct-cq=on, and no "
+    if (!virtio_rdma_may_be_direct(s)) {
+        error_setg(errp, "iothread needs direct=on and version-1=on, and no "
                    "modern-pio-notify: it does not serve virtqueues");
         return false;
     }
@@ -201,30 +175,31 @@ static bool get_ctx(VirtIORdma *s, Error **errp)
 bool virtio_rdma_backend_attach(VirtIORdma *s, Error **errp)
 {
     const VirtIORdmaConf *conf = &s->conf;
+    bool direct = virtio_rdma_may_be_direct(s);
+    bool v1 = virtio_rdma_offers(s, VIRTIO_RDMA_F_VERSION_1);
 
     s->hca.limits = (RdmaBackendLimits) {
-        .max_qp = wanted_qps(s),
+        .max_qp = direct ? conf->max_qp : virtio_rdma_vq_qps(s),
         .max_qp_wr = conf->queue_size,
         .max_qp_wr_direct = conf->max_qp_wr,
         .max_send_sge = conf->max_sge,
         .max_recv_sge = conf->max_sge,
         .max_inline_data = conf->max_inline,
-        .max_cq = wanted_cqs(s),
+        .max_cq = direct ? conf->max_cq : virtio_rdma_vq_cqs(s),
         .max_cqe = conf->queue_size,
         .max_cqe_deep = conf->max_cqe,
         .max_mr = conf->max_mr,
         .max_pd = conf->max_pd,
-        .max_mr_size = conf->max_mr_size,
+        .max_mr_size = VIRTIO_RDMA_MAX_MR_SIZE,
         .max_rd_atomic = conf->max_rd_atomic,
         .gid_table_len = conf->gid_table_len,
-        .max_srq = wanted_srqs(s),
+        .max_srq = direct ? conf->max_srq : virtio_rdma_vq_srqs(s),
         .max_srq_wr = conf->max_srq_wr,
         .max_srq_sge = conf->max_sge,
-        .max_mw = virtio_rdma_offers(s, VIRTIO_RDMA_F_MW) ? conf->max_mw : 0,
-        .max_reg_pages = virtio_rdma_offers(s, VIRTIO_RDMA_F_REG_PAGES)
-                         ? VIRTIO_RDMA_MAX_PAGE_LIST : 0,
+        .max_mw = v1 ? conf->max_mw : 0,
+        .max_reg_pages = v1 ? VIRTIO_RDMA_MAX_PAGE_LIST : 0,
         .max_mcast_grp = conf->max_mcast_grp,
-        .max_mcast_qp_attach = conf->max_mcast_qp_attach,
+        .max_mcast_qp_attach = conf->max_mcast_grp,
         .extensions = RDMA_EXT_FLUSH | RDMA_EXT_ATOMIC_WRITE,
         .any_gid = !conf->allowed_gids,
         .atomic_cap = RDMA_ATOMIC_GLOB,
@@ -232,8 +207,7 @@ bool virtio_rdma_backend_attach(VirtIORdma *s, Error **errp)
                             VIRTIO_RDMA_CAP_BAD_QKEY_CNTR |
                             VIRTIO_RDMA_CAP_SYS_IMAGE_GUID |
                             VIRTIO_RDMA_CAP_RC_RNR_NAK_GEN |
-                            (conf->mem_mgt
-                             ? VIRTIO_RDMA_CAP_MEM_MGT_EXTENSIONS : 0),
+                            VIRTIO_RDMA_CAP_MEM_MGT_EXTENSIONS,
     };
     rdma_hca_init(&s->hca, &hca_ops, OBJECT(s),
                   qdev_get_parent_bus(DEVICE(s))->parent);
@@ -241,8 +215,8 @@ bool virtio_rdma_backend_attach(VirtIORdma *s, Error **errp)
         !rdma_hca_attach(&s->hca, get_dma_as(VIRTIO_DEVICE(s)), errp)) {
         return false;
     }
-    s->max_vq_qp = MIN(s->hca.limits.max_qp, conf->max_vq_qp);
-    s->max_vq_cq = MIN(s->hca.limits.max_cq, conf->max_vq_cq);
-    s->max_vq_srq = MIN(s->hca.limits.max_srq, conf->max_vq_srq);
+    s->max_vq_qp = MIN(s->hca.limits.max_qp, virtio_rdma_vq_qps(s));
+    s->max_vq_cq = MIN(s->hca.limits.max_cq, virtio_rdma_vq_cqs(s));
+    s->max_vq_srq = MIN(s->hca.limits.max_srq, virtio_rdma_vq_srqs(s));
     return true;
 }

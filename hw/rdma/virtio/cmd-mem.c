@@ -88,7 +88,7 @@ static int user_pages(VirtIORdma *s, const VirtIORdmaReq *req,
     int ret;
 
     *p = req->mr.pages;
-    if (!virtio_rdma_has(s, VIRTIO_RDMA_F_MR_TABLES)) {
+    if (!virtio_rdma_is_v1(s)) {
         p->page_shift = 0;
         p->levels = 0;
     }

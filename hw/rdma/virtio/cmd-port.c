@@ -69,8 +69,8 @@ int virtio_rdma_gid_add(VirtIORdma *s, const VirtIORdmaReq *req,
         return -ENOTSUP;
     }
     return rdma_hca_gid_add(&s->hca, req->gid.index, req->gid.gid,
-                            virtio_rdma_has(s, VIRTIO_RDMA_F_GID_VLAN)
-                            ? req->gid.vlan : RDMA_NO_VLAN);
+                            virtio_rdma_is_v1(s) ? req->gid.vlan
+                                                 : RDMA_NO_VLAN);
 }
 
 int virtio_rdma_gid_del(VirtIORdma *s, const VirtIORdmaReq *req,

@@ -19,13 +19,12 @@ static bool check_may_have_vq(VirtIORdma *s, const char *kind)
 /* Without the feature these fields have no meaning. */
 static uint32_t cq_flags(VirtIORdma *s, const VirtIORdmaReq *req)
 {
-    return virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT_CQ) ? req->create_cq.flags
-                                                       : 0;
+    return virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT) ? req->create_cq.flags : 0;
 }
 
 static int check_cqn(VirtIORdma *s, uint32_t cqn, const VirtIORdmaReq *req)
 {
-    bool deep = virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_DEEP) &&
+    bool deep = virtio_rdma_is_v1(s) &&
                 !(cq_flags(s, req) & VIRTIO_RDMA_CQ_EVENTS);
 
     if (cq_flags(s, req) & VIRTIO_RDMA_CQ_DIRECT) {
@@ -180,8 +179,7 @@ int virtio_rdma_cq_req_notify(VirtIORdma *s, const VirtIORdmaReq *req,
 /* Without the feature these fields have no meaning. */
 static uint32_t srq_flags(VirtIORdma *s, const VirtIORdmaReq *req)
 {
-    return virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT_SRQ) ? req->create_srq.flags
-                                                        : 0;
+    return virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT) ? req->create_srq.flags : 0;
 }
 
 /* WQEs wait in the ring, until messages take them. */
@@ -316,12 +314,10 @@ static int check_qp_flags(VirtIORdma *s, uint32_t flags)
                               VIRTIO_RDMA_QP_DIRECT)) {
         return -EINVAL;
     }
-    if (((flags & VIRTIO_RDMA_QP_SRQ) &&
-         !virtio_rdma_has(s, VIRTIO_RDMA_F_SRQ)) ||
-        ((flags & VIRTIO_RDMA_QP_BLOCK_MCAST_LOOPBACK) &&
-         !virtio_rdma_has(s, VIRTIO_RDMA_F_MCAST)) ||
+    if (((flags & (VIRTIO_RDMA_QP_SRQ | VIRTIO_RDMA_QP_BLOCK_MCAST_LOOPBACK)) &&
+         !virtio_rdma_is_v1(s)) ||
         ((flags & VIRTIO_RDMA_QP_DIRECT) &&
-         !virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT_QP))) {
+         !virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT))) {
         return -ENOTSUP;
     }
     return 0;

@@ -62,11 +62,11 @@ void virtio_rdma_codec_put_config(uint8_t *p, const VirtIORdmaConfigData *data)
     PUT32(p, virtio_rdma_config, max_srq_wr, l->max_srq_wr);
     PUT32(p, virtio_rdma_config, max_srq_sge, l->max_srq_sge);
     PUT32(p, virtio_rdma_config, max_cqe_deep, data->max_cqe_deep);
-    PUT32(p, virtio_rdma_config, max_qp_wr_direct, data->max_qp_wr_direct);
-    PUT32(p, virtio_rdma_config, max_qp_direct, data->max_qp_direct);
-    PUT32(p, virtio_rdma_config, max_cq_direct, data->max_cq_direct);
-    PUT32(p, virtio_rdma_config, max_cqe_direct, data->max_cqe_direct);
-    PUT32(p, virtio_rdma_config, max_srq_direct, data->max_srq_direct);
     PUT32(p, virtio_rdma_config, num_counters, data->num_counters);
     PUT64(p, virtio_rdma_config, mr_page_sizes, data->mr_page_sizes);
+    PUT32(p, virtio_rdma_config, max_reg_pages, l->max_reg_pages);
+    PUT32(p, virtio_rdma_config, max_qp_direct, data->max_qp_direct);
+    PUT32(p, virtio_rdma_config, max_qp_wr_direct, data->max_qp_wr_direct);
+    PUT32(p, virtio_rdma_config, max_cq_direct, data->max_cq_direct);
+    PUT32(p, virtio_rdma_config, max_srq_direct, data->max_srq_direct);
 }

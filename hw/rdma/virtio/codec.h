@@ -210,15 +210,15 @@ typedef struct VirtIORdmaConfigData {
     uint32_t max_vq_srq;
     uint8_t mac[RDMA_MAC_LEN];
     uint16_t mtu;                   /* bytes; 0 with mac unknown */
-    /* 0: the feature is not offered */
+    /* 0 without F_VERSION_1 */
     uint32_t max_cqe_deep;
-    uint32_t max_qp_wr_direct;
-    uint32_t max_qp_direct;
-    uint32_t max_cq_direct;
-    uint32_t max_cqe_direct;
-    uint32_t max_srq_direct;
     uint32_t num_counters;
     uint64_t mr_page_sizes;         /* bit n: pages of 2^n bytes */
+    /* 0 without F_DIRECT */
+    uint32_t max_qp_direct;
+    uint32_t max_qp_wr_direct;
+    uint32_t max_cq_direct;
+    uint32_t max_srq_direct;
 } VirtIORdmaConfigData;
 
 /* Bytes of a command's request and response without command and status. */

@@ -39,29 +39,19 @@ void virtio_rdma_config_update(VirtIORdma *s)
     } else {
         guid_from_mac(data.sys_image_guid, port.mac);
     }
-    if (virtio_rdma_offers(s, VIRTIO_RDMA_F_MAC_MTU)) {
+    if (virtio_rdma_offers(s, VIRTIO_RDMA_F_VERSION_1)) {
         memcpy(data.mac, port.mac, sizeof(data.mac));
         data.mtu = MIN(port.phys_mtu, UINT16_MAX);
-    }
-    if (virtio_rdma_offers(s, VIRTIO_RDMA_F_MR_TABLES)) {
         data.mr_page_sizes = VIRTIO_RDMA_MR_PAGE_SIZES;
-    }
-    if (virtio_rdma_offers(s, VIRTIO_RDMA_F_CQ_DEEP)) {
         data.max_cqe_deep = s->hca.limits.max_cqe_deep;
+        data.num_counters = s->hca.bc->query_counters
+                            ? VIRTIO_RDMA_NUM_COUNTERS : 0;
     }
-    if (virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT_QP)) {
+    if (virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT)) {
         data.max_qp_wr_direct = s->hca.limits.max_qp_wr_direct;
         data.max_qp_direct = s->hca.limits.max_qp;
-    }
-    if (virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT_CQ)) {
         data.max_cq_direct = s->hca.limits.max_cq;
-        data.max_cqe_direct = s->hca.limits.max_cqe_deep;
-    }
-    if (virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT_SRQ)) {
         data.max_srq_direct = s->hca.limits.max_srq;
-    }
-    if (virtio_rdma_offers(s, VIRTIO_RDMA_F_COUNTERS)) {
-        data.num_counters = VIRTIO_RDMA_NUM_COUNTERS;
     }
     virtio_rdma_codec_put_config(s->config, &data);
 }

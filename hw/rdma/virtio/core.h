@@ -24,6 +24,7 @@
 /* Keys have 24 bits for the number. */
 #define VIRTIO_RDMA_MAX_MR          0xfffffe
 #define VIRTIO_RDMA_MAX_PD          65536
+#define VIRTIO_RDMA_MAX_MR_SIZE     (1ull << 40)    /* bytes */
 #define VIRTIO_RDMA_MAX_SGE         256
 #define VIRTIO_RDMA_MAX_INLINE      4096
 #define VIRTIO_RDMA_MAX_RD_ATOMIC   128
@@ -63,7 +64,7 @@
                  VIRTIO_RDMA_MAX_SLOT_SHIFT - RDMA_PAGE_SHIFT)))
 
 /* The last of VIRTIO_RDMA_F_* */
-#define VIRTIO_RDMA_F_MAX           VIRTIO_RDMA_F_QP_COUNTERS
+#define VIRTIO_RDMA_F_MAX           VIRTIO_RDMA_F_ATOMIC_WRITE
 
 /*
  * Bits of RdmaBackend.pending that the virtio device adds: a change of the
@@ -110,35 +111,48 @@ static inline bool virtio_rdma_offers(const VirtIORdma *s, unsigned bit)
     return s->rdma_features & (1ULL << bit);
 }
 
-/* Before realize: may there be queue pairs without virtqueues? */
+/*
+ * May there be QPs, CQs and SRQs without virtqueues? The transport has
+ * doorbells if the user wants F_DIRECT.
+ */
 static inline bool virtio_rdma_may_be_direct(const VirtIORdma *s)
 {
-    return s->doorbells && virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT_QP);
+    return s->doorbells;
 }
 
-/* Likewise SRQs */
-static inline bool virtio_rdma_may_be_direct_srq(const VirtIORdma *s)
-{
-    return s->doorbells && virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT_SRQ);
-}
-
-/* Did the driver accept the feature? */
+/*
+ * Did the driver accept VIRTIO_RDMA_F_* @bit? None counts without F_VERSION_1,
+ * also if the driver goes on after the device has refused its features.
+ */
 static inline bool virtio_rdma_has(VirtIORdma *s, unsigned bit)
 {
-    return virtio_vdev_has_feature(&s->parent_obj, bit);
+    return virtio_vdev_has_feature(&s->parent_obj, VIRTIO_RDMA_F_VERSION_1) &&
+           virtio_vdev_has_feature(&s->parent_obj, bit);
+}
+
+/* Does the driver know more than the device of the RFC? */
+static inline bool virtio_rdma_is_v1(VirtIORdma *s)
+{
+    return virtio_rdma_has(s, VIRTIO_RDMA_F_VERSION_1);
 }
 
 /* props.c: properties */
 
 void virtio_rdma_props_init(ObjectClass *klass);
 bool virtio_rdma_conf_check(VirtIORdma *s, Error **errp);
-/* The name of the property that turns a feature bit off. */
-const char *virtio_rdma_feature_name(unsigned bit);
+/* How many QPs and SRQs are to have virtqueues; of CQs, virtio_rdma_vq_cqs() */
+uint32_t virtio_rdma_vq_qps(const VirtIORdma *s);
+uint32_t virtio_rdma_vq_srqs(const VirtIORdma *s);
 
 /* features.c: feature bits */
 
-/* Offer nothing that the attached backend cannot do. */
-void virtio_rdma_features_restrict(VirtIORdma *s);
+/* The name of a feature bit: that of its property, if there is one. */
+const char *virtio_rdma_feature_name(unsigned bit);
+/*
+ * Offer what the transport and the attached backend can do. False: the backend
+ * needs a feature that the user has turned off.
+ */
+bool virtio_rdma_features_restrict(VirtIORdma *s, Error **errp);
 /* Of VirtioDeviceClass: can the driver do with what it has accepted? */
 int virtio_rdma_validate_features(VirtIODevice *vdev);
 /* Tell the backend which of RDMA_EXT_* the driver accepted. */

@@ -124,8 +124,7 @@ static bool complete(RdmaHca *hca, RdmaHcaCq *core, const RdmaWc *wc,
     VirtIORdmaCq *cq = virtio_rdma_cq(core);
     uint8_t bytes[VIRTIO_RDMA_CQE_ROOM];
 
-    virtio_rdma_codec_put_cqe(bytes, wc,
-                              virtio_rdma_has(s, VIRTIO_RDMA_F_CQE_EX));
+    virtio_rdma_codec_put_cqe(bytes, wc, true);
     if (!write_cqe(s, cq, bytes)) {
         return false;
     }

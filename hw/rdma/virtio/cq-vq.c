@@ -21,14 +21,14 @@ typedef enum PushResult {
 
 static uint32_t max_cqe(VirtIORdma *s)
 {
-    return virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_DEEP)
-           ? s->hca.limits.max_cqe_deep : s->hca.limits.max_cqe;
+    return virtio_rdma_is_v1(s) ? s->hca.limits.max_cqe_deep
+                                : s->hca.limits.max_cqe;
 }
 
 static size_t cqe_size(VirtIORdma *s)
 {
-    return virtio_rdma_has(s, VIRTIO_RDMA_F_CQE_EX) ? VIRTIO_RDMA_CQE_EX_SIZE
-                                                    : VIRTIO_RDMA_CQE_SIZE;
+    return virtio_rdma_is_v1(s) ? VIRTIO_RDMA_CQE_EX_SIZE
+                                : VIRTIO_RDMA_CQE_SIZE;
 }
 
 static PushResult push_cqe(VirtIORdma *s, VirtIORdmaCq *cq,
@@ -66,9 +66,7 @@ static PushResult push_cqe(VirtIORdma *s, VirtIORdmaCq *cq,
         virtqueue_unpop(cq->vq, elem, 0);
         return CQ_FAILED;
     }
-    virtio_rdma_codec_write_cqe(elem, cqe->bytes, size,
-                                virtio_rdma_has(s,
-                                                VIRTIO_RDMA_F_CQE_STATUS_LAST));
+    virtio_rdma_codec_write_cqe(elem, cqe->bytes, size, virtio_rdma_is_v1(s));
     virtqueue_push(cq->vq, elem, size);
     return PUSHED;
 }
@@ -80,7 +78,7 @@ static bool fires(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited)
         (cq->arm == VIRTIO_RDMA_ARM_SOLICITED && !solicited)) {
         return false;
     }
-    if (!virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_RING_ARM)) {
+    if (!virtio_rdma_is_v1(s)) {
         cq->arm = VIRTIO_RDMA_ARM_NONE;
     }
     return true;
@@ -137,8 +135,7 @@ static bool complete(RdmaHca *hca, RdmaHcaCq *core, const RdmaWc *wc,
     VirtIORdma *s = virtio_rdma_of(hca);
     VirtIORdmaCq *cq = virtio_rdma_cq(core);
     VirtIORdmaCqe cqe = virtio_rdma_cqe(s, wc, solicited);
-    uint32_t max_backlog =
-        virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_DEEP) ? cq->core.cqe : 0;
+    uint32_t max_backlog = virtio_rdma_is_v1(s) ? cq->core.cqe : 0;
     PushResult result = NO_BUFFER;
     /* More than one completion costs, so that the backlog becomes shorter */
     uint32_t budget = COMPLETE_BUDGET;
@@ -170,7 +167,7 @@ static bool complete(RdmaHca *hca, RdmaHcaCq *core, const RdmaWc *wc,
 
 static void arm(VirtIORdma *s, VirtIORdmaCq *cq, VirtIORdmaArm type)
 {
-    if (virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_RING_ARM)) {
+    if (virtio_rdma_is_v1(s)) {
         cq->arm = type;
     } else {
         cq->arm = MAX(cq->arm, type);
@@ -239,7 +236,7 @@ void virtio_rdma_cq_start_vq(VirtIORdma *s, VirtIORdmaCq *cq)
     virtio_rdma_cq_use_vq(s, cq);
     /* Buffers are popped when one is needed, not when they come. */
     virtio_queue_set_notification(cq->vq, 0);
-    if (virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_RING_ARM)) {
+    if (virtio_rdma_is_v1(s)) {
         cq->arm = VIRTIO_RDMA_ARM_NEXT;
     }
 }
@@ -262,8 +259,7 @@ VirtIORdmaCqe virtio_rdma_cqe(VirtIORdma *s, const RdmaWc *wc, bool solicited)
         .solicited = solicited || wc->status != RDMA_WC_SUCCESS,
     };
 
-    virtio_rdma_codec_put_cqe(cqe.bytes, wc,
-                              virtio_rdma_has(s, VIRTIO_RDMA_F_CQE_EX));
+    virtio_rdma_codec_put_cqe(cqe.bytes, wc, virtio_rdma_is_v1(s));
     return cqe;
 }
 

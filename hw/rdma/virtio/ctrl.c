@@ -10,15 +10,52 @@
 
 typedef struct Command {
     const char *name;
-    uint64_t features;              /* that it needs: 1 << VIRTIO_RDMA_F_* */
     VirtIORdmaHandler *handler;
+    /* NULL: a command of the RFC. Else does a device of version 1 have it? */
+    bool (*has)(VirtIORdma *s);
 } Command;
 
-#define CMD(cmd, handler) \
-    [VIRTIO_RDMA_CMD_##cmd] = { #cmd, 0, handler }
-/* A command that exists with a feature */
-#define CMD_OF(feature, cmd, handler) \
-    [VIRTIO_RDMA_CMD_##cmd] = { #cmd, 1ULL << VIRTIO_RDMA_F_##feature, handler }
+static bool always(VirtIORdma *s)
+{
+    return true;
+}
+
+static bool has_srqs(VirtIORdma *s)
+{
+    return s->hca.limits.max_srq;
+}
+
+static bool has_mws(VirtIORdma *s)
+{
+    return s->hca.limits.max_mw;
+}
+
+static bool has_mcast(VirtIORdma *s)
+{
+    return s->hca.limits.max_mcast_grp;
+}
+
+static bool has_rereg(VirtIORdma *s)
+{
+    return s->hca.bc->modify_mr;
+}
+
+static bool has_counters(VirtIORdma *s)
+{
+    return s->hca.bc->query_counters;
+}
+
+static bool has_qp_counters(VirtIORdma *s)
+{
+    return has_counters(s) && s->hca.bc->set_qp_counters;
+}
+
+static bool has_shadows(VirtIORdma *s)
+{
+    return virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT);
+}
+
+#define CMD(cmd, ...) [VIRTIO_RDMA_CMD_##cmd] = { #cmd, __VA_ARGS__ }
 
 static const Command commands[VIRTIO_RDMA_CMD_MAX + 1] = {
     CMD(QUERY_PORT, virtio_rdma_port_query),
@@ -39,19 +76,19 @@ static const Command commands[VIRTIO_RDMA_CMD_MAX + 1] = {
     CMD(ADD_GID, virtio_rdma_gid_add),
     CMD(DEL_GID, virtio_rdma_gid_del),
     CMD(REQ_NOTIFY_CQ, virtio_rdma_cq_req_notify),
-    CMD_OF(SRQ, CREATE_SRQ, virtio_rdma_srq_create),
-    CMD_OF(SRQ, MODIFY_SRQ, virtio_rdma_srq_modify),
-    CMD_OF(SRQ, QUERY_SRQ, virtio_rdma_srq_query),
-    CMD_OF(SRQ, DESTROY_SRQ, virtio_rdma_srq_destroy),
-    CMD_OF(MW, ALLOC_MW, virtio_rdma_mw_alloc),
-    CMD_OF(MW, DEALLOC_MW, virtio_rdma_mw_dealloc),
-    CMD_OF(MCAST, ATTACH_MCAST, virtio_rdma_mcast_attach),
-    CMD_OF(MCAST, DETACH_MCAST, virtio_rdma_mcast_detach),
-    CMD_OF(REREG_MR, REREG_MR, virtio_rdma_mr_rereg),
-    CMD_OF(CQ_DEEP, RESIZE_CQ, virtio_rdma_cq_resize),
-    CMD_OF(COUNTERS, QUERY_COUNTERS, virtio_rdma_counters_query),
-    CMD_OF(SHADOW_DOORBELL, SET_SHADOW, virtio_rdma_doorbell_set_shadow),
-    CMD_OF(QP_COUNTERS, QUERY_QP_COUNTERS, virtio_rdma_qp_counters_query),
+    CMD(CREATE_SRQ, virtio_rdma_srq_create, has_srqs),
+    CMD(MODIFY_SRQ, virtio_rdma_srq_modify, has_srqs),
+    CMD(QUERY_SRQ, virtio_rdma_srq_query, has_srqs),
+    CMD(DESTROY_SRQ, virtio_rdma_srq_destroy, has_srqs),
+    CMD(ALLOC_MW, virtio_rdma_mw_alloc, has_mws),
+    CMD(DEALLOC_MW, virtio_rdma_mw_dealloc, has_mws),
+    CMD(ATTACH_MCAST, virtio_rdma_mcast_attach, has_mcast),
+    CMD(DETACH_MCAST, virtio_rdma_mcast_detach, has_mcast),
+    CMD(REREG_MR, virtio_rdma_mr_rereg, has_rereg),
+    CMD(RESIZE_CQ, virtio_rdma_cq_resize, always),
+    CMD(QUERY_COUNTERS, virtio_rdma_counters_query, has_counters),
+    CMD(SET_SHADOW, virtio_rdma_doorbell_set_shadow, has_shadows),
+    CMD(QUERY_QP_COUNTERS, virtio_rdma_qp_counters_query, has_qp_counters),
 };
 
 QEMU_BUILD_BUG_ON((int)RDMA_COMMAND_QUERY_PORT + 1 !=
@@ -65,7 +102,7 @@ static uint8_t status_of(VirtIORdma *s, int ret)
     if (ret >= 0) {
         return VIRTIO_RDMA_S_OK;
     }
-    if (!virtio_rdma_has(s, VIRTIO_RDMA_F_EXT_STATUS)) {
+    if (!virtio_rdma_is_v1(s)) {
         return VIRTIO_RDMA_S_ERR;
     }
     switch (-ret) {
@@ -101,17 +138,20 @@ static const char *cmd_name(uint8_t cmd)
 
 static bool have_cmd(VirtIORdma *s, uint8_t cmd)
 {
-    uint64_t missing;
-
     if (cmd > VIRTIO_RDMA_CMD_MAX || !commands[cmd].handler) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: unknown control command "
                       "%u: the last one is %u\n", cmd, VIRTIO_RDMA_CMD_MAX);
         return false;
     }
-    missing = commands[cmd].features & ~VIRTIO_DEVICE(s)->guest_features;
-    if (missing) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %s without the features "
-                      "0x%" PRIx64 "\n", commands[cmd].name, missing);
+    if (commands[cmd].has && !virtio_rdma_is_v1(s)) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %s from a driver that did "
+                      "not accept F_VERSION_1\n", commands[cmd].name);
+        return false;
+    }
+    if (commands[cmd].has && !commands[cmd].has(s)) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %s, which this device "
+                      "does not have, or not without F_DIRECT\n",
+                      commands[cmd].name);
         return false;
     }
     return true;

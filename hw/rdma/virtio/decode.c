@@ -51,7 +51,7 @@ static bool opcode_negotiated(VirtIORdma *s, uint32_t opcode)
     case RDMA_WR_REG_MR:
         return rdma_hca_has_mem_mgt(&s->hca);
     case RDMA_WR_BIND_MW:
-        return virtio_rdma_has(s, VIRTIO_RDMA_F_MW);
+        return virtio_rdma_is_v1(s) && s->hca.limits.max_mw;
     case RDMA_WR_FLUSH:
         return virtio_rdma_has(s, VIRTIO_RDMA_F_FLUSH);
     case RDMA_WR_ATOMIC_WRITE:
@@ -124,7 +124,7 @@ static RdmaWcStatus get_send(VirtIORdma *s, RdmaHcaQp *qp, size_t len,
     }
     wr->sg_list = s->hca.sge;
     if (wr->opcode == RDMA_WR_REG_MR && !ud && pages.npages &&
-        virtio_rdma_has(s, VIRTIO_RDMA_F_REG_PAGES)) {
+        virtio_rdma_is_v1(s) && s->hca.limits.max_reg_pages) {
         wr->cost += MIN(pages.npages, VIRTIO_RDMA_MAX_PAGE_LIST) *
                     RDMA_WORK_ENTRY;
         return get_reg_pages(s, qp, &pages, rdma_hca_wq_newest(&qp->sq), wr);

@@ -63,11 +63,7 @@ static void add_queues(VirtIORdma *s)
         virtio_add_queue(vdev, size, virtio_rdma_handle_wq);
         virtio_add_queue(vdev, size, virtio_rdma_handle_wq);
     }
-    /*
-     * QEMU takes the first virtqueue without a size for the end of all: there
-     * cannot be those of SRQs without the one for events.
-     */
-    if (virtio_rdma_offers(s, VIRTIO_RDMA_F_EVENTS) || s->max_vq_srq) {
+    if (virtio_rdma_offers(s, VIRTIO_RDMA_F_VERSION_1)) {
         virtio_add_queue(vdev, size, virtio_rdma_handle_event);
     }
     for (uint32_t n = 0; n < s->max_vq_srq; n++) {
@@ -89,12 +85,11 @@ static void virtio_rdma_realize(DeviceState *dev, Error **errp)
         rdma_hca_backend_put(&s->hca);
         return;
     }
-    if (!block_migration(s, errp)) {
+    if (!virtio_rdma_features_restrict(s, errp) || !block_migration(s, errp)) {
         rdma_hca_detach(&s->hca);
         return;
     }
 
-    virtio_rdma_features_restrict(s);
     s->hca.backend->guard = &qbus->parent->mem_reentrancy_guard;
     s->config = g_malloc0(VIRTIO_RDMA_CONFIG_SIZE);
     s->hca.max_mr_pages = s->conf.max_mr_pages ?:

@@ -89,6 +89,6 @@ void virtio_rdma_events_init(VirtIORdma *s)
     uint32_t n = VIRTIO_RDMA_EVENT_VQ(s->max_vq_cq, s->max_vq_qp);
 
     s->event_seen = 0;
-    s->event_vq = virtio_rdma_offers(s, VIRTIO_RDMA_F_EVENTS)
+    s->event_vq = virtio_rdma_offers(s, VIRTIO_RDMA_F_VERSION_1)
                   ? virtio_get_queue(VIRTIO_DEVICE(s), n) : NULL;
 }

@@ -1,147 +1,103 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Feature bits: what the device can offer with its backend.
+ * Feature bits: what the device can offer with its transport and its backend.
  */
 #include "qemu/osdep.h"
+#include "qapi/error.h"
 #include "qemu/error-report.h"
 #include "core.h"
 
-static bool always(const VirtIORdma *s)
+const char *virtio_rdma_feature_name(unsigned bit)
 {
-    return true;
+    static const char *const names[VIRTIO_RDMA_F_MAX + 1] = {
+        [VIRTIO_RDMA_F_VERSION_1] = "version-1",
+        [VIRTIO_RDMA_F_DIRECT] = "direct",
+        [VIRTIO_RDMA_F_HOST_NUMBERS] = "numbers of a host adapter",
+        [VIRTIO_RDMA_F_FLUSH] = "FLUSH",
+        [VIRTIO_RDMA_F_ATOMIC_WRITE] = "ATOMIC WRITE",
+    };
+
+    return bit <= VIRTIO_RDMA_F_MAX ? names[bit] : "a feature";
 }
 
-static bool have_srqs(const VirtIORdma *s)
+/* Bits that no property turns off: the backend decides about them. */
+static uint64_t backend_features(const VirtIORdma *s)
 {
-    return s->hca.bc->create_srq && s->hca.limits.max_srq &&
-           s->hca.limits.max_srq_wr;
+    const RdmaBackendLimits *l = &s->hca.limits;
+    uint32_t extensions = s->hca.bc->set_extensions ? l->extensions : 0;
+    uint64_t features = 0;
+
+    if (l->host_numbers) {
+        features |= 1ULL << VIRTIO_RDMA_F_HOST_NUMBERS;
+    }
+    if (extensions & RDMA_EXT_FLUSH) {
+        features |= 1ULL << VIRTIO_RDMA_F_FLUSH;
+    }
+    if (extensions & RDMA_EXT_ATOMIC_WRITE) {
+        features |= 1ULL << VIRTIO_RDMA_F_ATOMIC_WRITE;
+    }
+    return features;
 }
 
-static bool have_mws(const VirtIORdma *s)
-{
-    return s->hca.bc->create_mw && s->hca.limits.max_mw;
-}
-
-static bool have_mcast(const VirtIORdma *s)
-{
-    return s->hca.bc->set_mcast && s->hca.limits.max_mcast_grp &&
-           s->hca.limits.max_mcast_qp_attach;
-}
-
-static bool have_rereg(const VirtIORdma *s)
-{
-    return s->hca.bc->modify_mr;
-}
-
-static bool have_reg_pages(const VirtIORdma *s)
-{
-    return rdma_hca_has_mem_mgt(&s->hca) && s->hca.limits.max_reg_pages;
-}
-
-static bool have_host_numbers(const VirtIORdma *s)
-{
-    return s->hca.limits.host_numbers;
-}
-
-static bool have_flush(const VirtIORdma *s)
-{
-    return s->hca.bc->set_extensions &&
-           (s->hca.limits.extensions & RDMA_EXT_FLUSH);
-}
-
-static bool have_atomic_write(const VirtIORdma *s)
-{
-    return s->hca.bc->set_extensions &&
-           (s->hca.limits.extensions & RDMA_EXT_ATOMIC_WRITE);
-}
-
-static bool have_doorbells(const VirtIORdma *s)
-{
-    return s->doorbells;
-}
-
-static bool have_direct_srqs(const VirtIORdma *s)
-{
-    return have_srqs(s) && have_doorbells(s) &&
-           virtio_rdma_offers(s, VIRTIO_RDMA_F_SRQ);
-}
-
-static bool have_shadows(const VirtIORdma *s)
-{
-    return have_doorbells(s) && virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT_QP);
-}
-
-static bool have_counters(const VirtIORdma *s)
-{
-    return s->hca.bc->query_counters;
-}
-
-static bool have_qp_counters(const VirtIORdma *s)
-{
-    return s->hca.bc->set_qp_counters && have_counters(s) &&
-           virtio_rdma_offers(s, VIRTIO_RDMA_F_COUNTERS);
-}
-
-/*
- * Whether a feature is possible depends on the methods of the backend and on
- * the limits that it set. A feature that is not listed is never offered.
- */
-static bool (*const possible[VIRTIO_RDMA_F_MAX + 1])(const VirtIORdma *s) = {
-    [VIRTIO_RDMA_F_EXT_STATUS] = always,
-    [VIRTIO_RDMA_F_MAC_MTU] = always,
-    [VIRTIO_RDMA_F_CQE_STATUS_LAST] = always,
-    [VIRTIO_RDMA_F_EVENTS] = always,
-    [VIRTIO_RDMA_F_SRQ] = have_srqs,
-    [VIRTIO_RDMA_F_MW] = have_mws,
-    [VIRTIO_RDMA_F_CQ_DEEP] = always,
-    [VIRTIO_RDMA_F_CQ_RING_ARM] = always,
-    [VIRTIO_RDMA_F_MCAST] = have_mcast,
-    [VIRTIO_RDMA_F_CQE_EX] = always,
-    [VIRTIO_RDMA_F_GID_VLAN] = always,
-    [VIRTIO_RDMA_F_COUNTERS] = have_counters,
-    [VIRTIO_RDMA_F_MR_TABLES] = always,
-    [VIRTIO_RDMA_F_REG_PAGES] = have_reg_pages,
-    [VIRTIO_RDMA_F_REREG_MR] = have_rereg,
-    [VIRTIO_RDMA_F_FLUSH] = have_flush,
-    [VIRTIO_RDMA_F_ATOMIC_WRITE] = have_atomic_write,
-    [VIRTIO_RDMA_F_HOST_NUMBERS] = have_host_numbers,
-    [VIRTIO_RDMA_F_DIRECT_QP] = have_doorbells,
-    [VIRTIO_RDMA_F_DIRECT_CQ] = always,
-    [VIRTIO_RDMA_F_DIRECT_SRQ] = have_direct_srqs,
-    [VIRTIO_RDMA_F_SHADOW_DOORBELL] = have_shadows,
-    [VIRTIO_RDMA_F_QP_COUNTERS] = have_qp_counters,
-};
-
-void virtio_rdma_features_restrict(VirtIORdma *s)
+/* Limits of 0 in configuration space say what the device lacks. */
+static void restrict_limits(VirtIORdma *s)
 {
     RdmaBackendLimits *l = &s->hca.limits;
+    bool v1 = virtio_rdma_offers(s, VIRTIO_RDMA_F_VERSION_1);
 
-    /* The backend's decision, not the user's */
-    s->rdma_features |= 1ULL << VIRTIO_RDMA_F_HOST_NUMBERS;
-    for (unsigned bit = 0; bit <= VIRTIO_RDMA_F_MAX; bit++) {
-        if (!possible[bit] || !possible[bit](s)) {
-            s->rdma_features &= ~(1ULL << bit);
-        }
-    }
-    if (!virtio_rdma_offers(s, VIRTIO_RDMA_F_SRQ)) {
+    if (!v1 || !s->hca.bc->create_srq || !l->max_srq || !l->max_srq_wr) {
         l->max_srq = l->max_srq_wr = l->max_srq_sge = 0;
         s->max_vq_srq = 0;
     }
-    if (virtio_rdma_offers(s, VIRTIO_RDMA_F_MW)) {
-        l->device_cap_flags |= VIRTIO_RDMA_CAP_MEM_WINDOW |
-                               VIRTIO_RDMA_CAP_MEM_WINDOW_TYPE_2B;
-    } else {
+    if (!v1 || !s->hca.bc->create_mw) {
         l->max_mw = 0;
     }
-    if (!virtio_rdma_offers(s, VIRTIO_RDMA_F_MCAST)) {
+    if (l->max_mw) {
+        l->device_cap_flags |= VIRTIO_RDMA_CAP_MEM_WINDOW |
+                               VIRTIO_RDMA_CAP_MEM_WINDOW_TYPE_2B;
+    }
+    if (!v1 || !s->hca.bc->set_mcast || !l->max_mcast_grp ||
+        !l->max_mcast_qp_attach) {
         l->max_mcast_grp = l->max_mcast_qp_attach = 0;
     }
+    if (!v1 || !rdma_hca_has_mem_mgt(&s->hca)) {
+        l->max_reg_pages = 0;
+    }
+}
+
+bool virtio_rdma_features_restrict(VirtIORdma *s, Error **errp)
+{
+    if (virtio_rdma_offers(s, VIRTIO_RDMA_F_VERSION_1)) {
+        s->rdma_features |= backend_features(s);
+    } else if (s->hca.limits.host_numbers) {
+        error_setg(errp, "version-1=off does not go with the backend %s, "
+                   "whose keys and QPNs a driver without version 1 cannot "
+                   "use: leave version-1 on, or use the backend %s",
+                   object_get_typename(OBJECT(s->hca.backend)),
+                   TYPE_RDMA_BACKEND_DEFAULT);
+        return false;
+    }
+    if (!virtio_rdma_may_be_direct(s)) {
+        s->rdma_features &= ~(1ULL << VIRTIO_RDMA_F_DIRECT);
+    }
+    restrict_limits(s);
+    return true;
 }
 
 int virtio_rdma_validate_features(VirtIODevice *vdev)
 {
     VirtIORdma *s = VIRTIO_RDMA(vdev);
 
+    for (unsigned bit = 0; bit <= VIRTIO_RDMA_F_MAX; bit++) {
+        if (virtio_vdev_has_feature(vdev, bit) && !virtio_rdma_has(s, bit)) {
+            warn_report_once("virtio-rdma: the driver in the guest is refused: "
+                             "it accepted %s (feature bit %u) without "
+                             "version-1 (feature bit %u)",
+                             virtio_rdma_feature_name(bit), bit,
+                             VIRTIO_RDMA_F_VERSION_1);
+            return -ENOTSUP;
+        }
+    }
     if (virtio_rdma_offers(s, VIRTIO_RDMA_F_HOST_NUMBERS) &&
         !virtio_rdma_has(s, VIRTIO_RDMA_F_HOST_NUMBERS)) {
         warn_report_once("virtio-rdma: the driver in the guest is refused: "
@@ -152,8 +108,7 @@ int virtio_rdma_validate_features(VirtIODevice *vdev)
                          TYPE_RDMA_BACKEND_DEFAULT);
         return -ENOTSUP;
     }
-    if (s->hca.ctx && !(virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT_QP) &&
-                        virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT_CQ))) {
+    if (s->hca.ctx && !virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT)) {
         warn_report_once("virtio-rdma: the driver in the guest is refused: it "
                          "does not know direct queues, and others are not "
                          "served in an iothread; install a newer driver, or "

@@ -5,7 +5,6 @@
 #include "qemu/osdep.h"
 #include "hw/qdev-properties.h"
 #include "qapi/error.h"
-#include "qemu/units.h"
 #include "core.h"
 #include "version.h"
 
@@ -13,6 +12,10 @@
 #define DEFAULT_MAX_CQ 8192
 /* Their copies of receives may take more of QEMU's memory than all else. */
 #define DEFAULT_MAX_SRQ 64
+/* Virtqueues of these are enough for drivers without direct queues. */
+#define MAX_VQ_QP 128
+#define MAX_VQ_CQ 128
+#define MAX_VQ_SRQ 64
 
 static bool check_range_prop(const char *name, uint64_t value, uint64_t min,
                              uint64_t max, Error **errp)
@@ -25,44 +28,69 @@ static bool check_range_prop(const char *name, uint64_t value, uint64_t min,
     return true;
 }
 
-/* The virtqueues that the device would have. */
-static uint64_t count_queues(VirtIORdma *s, uint32_t *srqs)
+/*
+ * How many objects of a kind have virtqueues: direct ones may outnumber them.
+ * Without direct queues all have, but the default of the property is for direct
+ * queues.
+ */
+static uint32_t vq_share(const VirtIORdma *s, uint32_t max, uint32_t by_default,
+                         uint32_t most)
 {
-    const VirtIORdmaConf *conf = &s->conf;
+    return virtio_rdma_may_be_direct(s) || max == by_default ? MIN(max, most)
+                                                             : max;
+}
 
-    *srqs = virtio_rdma_offers(s, VIRTIO_RDMA_F_SRQ)
-            ? MIN(conf->max_srq, conf->max_vq_srq) : 0;
-    return VIRTIO_RDMA_NUM_VQS((uint64_t)MIN(conf->max_cq, conf->max_vq_cq),
-                               MIN(conf->max_qp, conf->max_vq_qp)) +
-           (*srqs || virtio_rdma_offers(s, VIRTIO_RDMA_F_EVENTS)) + *srqs;
+uint32_t virtio_rdma_vq_cqs(const VirtIORdma *s)
+{
+    return vq_share(s, s->conf.max_cq, DEFAULT_MAX_CQ, MAX_VQ_CQ);
+}
+
+uint32_t virtio_rdma_vq_qps(const VirtIORdma *s)
+{
+    return vq_share(s, s->conf.max_qp, DEFAULT_MAX_QP, MAX_VQ_QP);
+}
+
+uint32_t virtio_rdma_vq_srqs(const VirtIORdma *s)
+{
+    return virtio_rdma_offers(s, VIRTIO_RDMA_F_VERSION_1)
+           ? vq_share(s, s->conf.max_srq, DEFAULT_MAX_SRQ, MAX_VQ_SRQ) : 0;
+}
+
+static bool check_queues(const VirtIORdma *s, Error **errp)
+{
+    uint32_t cqs = virtio_rdma_vq_cqs(s);
+    uint32_t qps = virtio_rdma_vq_qps(s);
+    uint32_t srqs = virtio_rdma_vq_srqs(s);
+    uint64_t queues = VIRTIO_RDMA_NUM_VQS((uint64_t)cqs, qps) +
+                      virtio_rdma_offers(s, VIRTIO_RDMA_F_VERSION_1) + srqs;
+
+    if (queues > VIRTIO_QUEUE_MAX) {
+        error_setg(errp, "max-cq=%u, max-qp=%u and max-srq=%u need %" PRIu64
+                   " virtqueues (1 + max-cq + 2 * max-qp, one for events and "
+                   "max-srq), but a device has at most %d: lower them, or "
+                   "leave direct and version-1 on and modern-pio-notify off",
+                   cqs, qps, srqs, queues, VIRTIO_QUEUE_MAX);
+        return false;
+    }
+    return true;
 }
 
 bool virtio_rdma_conf_check(VirtIORdma *s, Error **errp)
 {
     const VirtIORdmaConf *conf = &s->conf;
-    uint64_t queues;
-    uint32_t srqs;
 
     if (!check_range_prop("max-cq", conf->max_cq, 1, VIRTIO_RDMA_MAX_CQ,
                           errp) ||
-        !check_range_prop("max-vq-cq", conf->max_vq_cq, 1,
-                          VIRTIO_RDMA_MAX_CQ, errp) ||
         !check_range_prop("max-qp", conf->max_qp, 1, VIRTIO_RDMA_MAX_QP,
                           errp) ||
-        !check_range_prop("max-vq-qp", conf->max_vq_qp, 1,
-                          VIRTIO_RDMA_MAX_QP, errp) ||
         !check_range_prop("max-mr", conf->max_mr, 1, VIRTIO_RDMA_MAX_MR,
                           errp) ||
         !check_range_prop("max-mw", conf->max_mw, 0,
                           VIRTIO_RDMA_MAX_MR - conf->max_mr, errp) ||
         !check_range_prop("max-mcast-grp", conf->max_mcast_grp, 0,
                           VIRTIO_RDMA_MAX_MCAST, errp) ||
-        !check_range_prop("max-mcast-qp-attach", conf->max_mcast_qp_attach,
-                          0, VIRTIO_RDMA_MAX_MCAST, errp) ||
         !check_range_prop("max-pd", conf->max_pd, 1, VIRTIO_RDMA_MAX_PD,
                           errp) ||
-        !check_range_prop("max-mr-size", conf->max_mr_size, RDMA_PAGE_SIZE,
-                          (uint64_t)UINT32_MAX << RDMA_PAGE_SHIFT, errp) ||
         !check_range_prop("queue-size", conf->queue_size, 2,
                           VIRTQUEUE_MAX_SIZE, errp) ||
         !check_range_prop("max-qp-wr", conf->max_qp_wr,
@@ -78,36 +106,10 @@ bool virtio_rdma_conf_check(VirtIORdma *s, Error **errp)
                           errp) ||
         !check_range_prop("max-srq", conf->max_srq, 0, VIRTIO_RDMA_MAX_SRQ,
                           errp) ||
-        !check_range_prop("max-vq-srq", conf->max_vq_srq, 0,
-                          VIRTIO_RDMA_MAX_SRQ, errp) ||
         !check_range_prop("max-srq-wr", conf->max_srq_wr, 1,
                           VIRTIO_RDMA_MAX_SRQ_WR, errp) ||
         !check_range_prop("gid-table-len", conf->gid_table_len, 1,
                           VIRTIO_RDMA_MAX_GIDS, errp)) {
-        return false;
-    }
-    if (!virtio_rdma_may_be_direct(s) && conf->max_qp > conf->max_vq_qp &&
-        conf->max_qp != DEFAULT_MAX_QP) {
-        error_setg(errp, "max-qp=%u exceeds max-vq-qp=%u, but without "
-                   "direct-qp, or with modern-pio-notify, all queue pairs "
-                   "have virtqueues: set max-vq-qp, too", conf->max_qp,
-                   conf->max_vq_qp);
-        return false;
-    }
-    if (!virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT_CQ) &&
-        conf->max_cq > conf->max_vq_cq && conf->max_cq != DEFAULT_MAX_CQ) {
-        error_setg(errp, "max-cq=%u exceeds max-vq-cq=%u, but without "
-                   "direct-cq all completion queues have virtqueues: set "
-                   "max-vq-cq, too", conf->max_cq, conf->max_vq_cq);
-        return false;
-    }
-    if (virtio_rdma_offers(s, VIRTIO_RDMA_F_SRQ) &&
-        !virtio_rdma_may_be_direct_srq(s) &&
-        conf->max_srq > conf->max_vq_srq && conf->max_srq != DEFAULT_MAX_SRQ) {
-        error_setg(errp, "max-srq=%u exceeds max-vq-srq=%u, but without "
-                   "direct-srq and direct-qp, or with modern-pio-notify, all "
-                   "shared receive queues have virtqueues: set max-vq-srq, "
-                   "too", conf->max_srq, conf->max_vq_srq);
         return false;
     }
     if (!is_power_of_2(conf->queue_size)) {
@@ -115,20 +117,8 @@ bool virtio_rdma_conf_check(VirtIORdma *s, Error **errp)
                    conf->queue_size);
         return false;
     }
-    if (!rdma_hca_gids_parse(&s->hca, conf->allowed_gids, errp)) {
-        return false;
-    }
-    queues = count_queues(s, &srqs);
-    if (queues > VIRTIO_QUEUE_MAX) {
-        error_setg(errp, "max-vq-cq=%u, max-vq-qp=%u and max-vq-srq=%u need "
-                   "%" PRIu64 " virtqueues (1 + max-vq-cq + 2 * max-vq-qp, "
-                   "one for events and max-vq-srq), but a device has at most %d",
-                   MIN(conf->max_cq, conf->max_vq_cq),
-                   MIN(conf->max_qp, conf->max_vq_qp), srqs, queues,
-                   VIRTIO_QUEUE_MAX);
-        return false;
-    }
-    return true;
+    return rdma_hca_gids_parse(&s->hca, conf->allowed_gids, errp) &&
+           check_queues(s, errp);
 }
 
 #define FEATURE(prop, name)                                     \
@@ -145,15 +135,10 @@ static const Property virtio_rdma_properties[] = {
     DEFINE_PROP_UINT64("sys-image-guid", VirtIORdma, conf.sys_image_guid, 0),
     DEFINE_PROP_UINT32("max-qp", VirtIORdma, conf.max_qp,
                        DEFAULT_MAX_QP),
-    DEFINE_PROP_UINT32("max-vq-qp", VirtIORdma, conf.max_vq_qp,
-                       VIRTIO_RDMA_DEFAULT_MAX_VQ_QP),
     DEFINE_PROP_UINT32("max-cq", VirtIORdma, conf.max_cq,
                        DEFAULT_MAX_CQ),
-    DEFINE_PROP_UINT32("max-vq-cq", VirtIORdma, conf.max_vq_cq,
-                       VIRTIO_RDMA_DEFAULT_MAX_VQ_CQ),
     DEFINE_PROP_UINT32("max-mr", VirtIORdma, conf.max_mr, 65536),
     DEFINE_PROP_UINT32("max-pd", VirtIORdma, conf.max_pd, 1024),
-    DEFINE_PROP_SIZE("max-mr-size", VirtIORdma, conf.max_mr_size, 1 * TiB),
     DEFINE_PROP_UINT64("max-mr-pages", VirtIORdma, conf.max_mr_pages, 0),
     DEFINE_PROP_UINT32("queue-size", VirtIORdma, conf.queue_size,
                        VIRTQUEUE_MAX_SIZE),
@@ -166,51 +151,13 @@ static const Property virtio_rdma_properties[] = {
     DEFINE_PROP_UINT32("max-cqe", VirtIORdma, conf.max_cqe, 32768),
     DEFINE_PROP_UINT32("max-srq", VirtIORdma, conf.max_srq,
                        DEFAULT_MAX_SRQ),
-    DEFINE_PROP_UINT32("max-vq-srq", VirtIORdma, conf.max_vq_srq,
-                       VIRTIO_RDMA_DEFAULT_MAX_VQ_SRQ),
     DEFINE_PROP_UINT32("max-srq-wr", VirtIORdma, conf.max_srq_wr, 16384),
     DEFINE_PROP_UINT32("max-mw", VirtIORdma, conf.max_mw, 16384),
     DEFINE_PROP_UINT32("max-mcast-grp", VirtIORdma, conf.max_mcast_grp, 128),
-    DEFINE_PROP_UINT32("max-mcast-qp-attach", VirtIORdma,
-                       conf.max_mcast_qp_attach, 128),
     DEFINE_PROP_STRING("allowed-gids", VirtIORdma, conf.allowed_gids),
-    DEFINE_PROP_BOOL("mem-mgt", VirtIORdma, conf.mem_mgt, true),
-    FEATURE("ext-status", EXT_STATUS),
-    FEATURE("mac-mtu", MAC_MTU),
-    FEATURE("cqe-status-last", CQE_STATUS_LAST),
-    FEATURE("events", EVENTS),
-    FEATURE("srq", SRQ),
-    FEATURE("mw", MW),
-    FEATURE("cq-deep", CQ_DEEP),
-    FEATURE("cq-ring-arm", CQ_RING_ARM),
-    FEATURE("mcast", MCAST),
-    FEATURE("cqe-ex", CQE_EX),
-    FEATURE("gid-vlan", GID_VLAN),
-    FEATURE("counters", COUNTERS),
-    FEATURE("mr-tables", MR_TABLES),
-    FEATURE("reg-pages", REG_PAGES),
-    FEATURE("rereg-mr", REREG_MR),
-    FEATURE("flush", FLUSH),
-    FEATURE("atomic-write", ATOMIC_WRITE),
-    FEATURE("direct-qp", DIRECT_QP),
-    FEATURE("direct-cq", DIRECT_CQ),
-    FEATURE("direct-srq", DIRECT_SRQ),
-    FEATURE("shadow-doorbell", SHADOW_DOORBELL),
-    FEATURE("qp-counters", QP_COUNTERS),
+    FEATURE("version-1", VERSION_1),
+    FEATURE("direct", DIRECT),
 };
-
-const char *virtio_rdma_feature_name(unsigned bit)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(virtio_rdma_properties); i++) {
-        const Property *p = &virtio_rdma_properties[i];
-
-        if (p->info == &qdev_prop_bit64 && p->bitnr == bit) {
-            return p->name;
-        }
-    }
-    return bit == VIRTIO_RDMA_F_HOST_NUMBERS ? "numbers of a host adapter"
-                                             : "a feature";
-}
 
 static const struct {
     const char *name;
@@ -223,61 +170,27 @@ static const struct {
     { "mac", "MAC address of the port (with netdev; by default the NIC's)" },
     { "sys-image-guid", "system image GUID; 0: made from the MAC address" },
     { "max-qp", "queue pairs, with the reserved two (1-16384)" },
-    { "max-vq-qp", "queue pairs that may have virtqueues: without direct-qp "
-                   "all, and at most 511" },
-    { "max-cq", "completion queues, and event queues with direct-cq "
-                "(1-16384)" },
-    { "max-vq-cq", "completion or event queues that may have virtqueues: "
-                   "without direct-cq all" },
+    { "max-cq", "completion queues, and event queues with direct (1-16384)" },
     { "max-mr", "memory regions" },
     { "max-pd", "protection domains" },
-    { "max-mr-size", "bytes of the largest memory region" },
     { "max-mr-pages", "entries of the page lists of all memory regions; "
                       "0: by the size of RAM" },
     { "queue-size", "entries of a virtqueue (2-1024)" },
-    { "max-qp-wr", "depth of work queues with direct-qp (4-32768)" },
+    { "max-qp-wr", "depth of work queues with direct (4-32768)" },
     { "max-sge", "scatter/gather elements of a work request (1-256)" },
     { "max-inline", "bytes of inline data of a work request (0-4096)" },
     { "max-rd-atomic", "READs and atomics in flight per QP (1-128)" },
-    { "max-cqe", "depth of completion queues with direct-cq or cq-deep "
-                 "(1-1048576)" },
+    { "max-cqe", "depth of completion queues with version-1 (1-1048576)" },
     { "max-srq", "shared receive queues (0-16384)" },
-    { "max-vq-srq", "shared receive queues that may have virtqueues: without "
-                    "direct-srq all" },
     { "max-srq-wr", "depth of shared receive queues (1-65536)" },
     { "max-mw", "memory windows, besides the regions" },
-    { "max-mcast-grp", "multicast groups (0-16384)" },
-    { "max-mcast-qp-attach", "queue pairs of one multicast group (0-16384)" },
+    { "max-mcast-grp", "multicast groups, and queue pairs of one (0-16384)" },
     { "gid-table-len", "entries of the GID table (1-256)" },
     { "allowed-gids", "addresses and prefixes that GIDs may be, separated by "
                       "spaces; by default all" },
-    { "mem-mgt", "offer fast registration, which users in the kernel need" },
-    { "ext-status", "offer detailed status of control commands" },
-    { "mac-mtu", "offer MAC and MTU in configuration space" },
-    { "cqe-status-last", "offer completions that can be polled for" },
-    { "events", "offer asynchronous events" },
-    { "srq", "offer shared receive queues" },
-    { "mw", "offer memory windows" },
-    { "cq-deep", "offer completion queues deeper than their virtqueue" },
-    { "cq-ring-arm", "offer to arm completion queues by virtio alone" },
-    { "mcast", "offer multicast groups" },
-    { "cqe-ex", "offer completions that tell more about datagrams" },
-    { "gid-vlan", "offer GIDs in VLANs" },
-    { "counters", "offer counters" },
-    { "mr-tables", "offer page tables of several levels and large pages" },
-    { "reg-pages", "offer fast registration that carries its pages" },
-    { "rereg-mr", "offer to change memory regions" },
-    { "flush", "offer FLUSH, for global visibility" },
-    { "atomic-write", "offer ATOMIC WRITE" },
-    { "direct-qp", "offer queue pairs without virtqueues: more of them, "
-                   "deeper, and for processes without the kernel" },
-    { "direct-cq", "offer completion queues without virtqueues, which "
-                   "processes poll and arm without the kernel" },
-    { "direct-srq", "offer shared receive queues without virtqueues, with "
-                    "direct-qp" },
-    { "shadow-doorbell", "offer doorbells in memory, for processes with many "
-                         "queue pairs, with direct-qp" },
-    { "qp-counters", "offer counters of queue pairs, with counters" },
+    { "version-1", "offer more than the device of the RFC of 2022" },
+    { "direct", "offer queues without virtqueues: more of them, deeper, and "
+                "for processes without the kernel; with version-1" },
 };
 
 static char *get_version(Object *obj, Error **errp)

@@ -43,11 +43,11 @@ typedef struct VirtIORdmaSlots {
 typedef struct VirtIORdmaCq VirtIORdmaCq;
 struct VirtIORdmaCq {
     RdmaHcaCq core;
-    /* VirtIORdmaArm; NONE after an interrupt, but with F_CQ_RING_ARM */
+    /* VirtIORdmaArm; NONE after an interrupt, except with F_VERSION_1 */
     uint8_t arm;
     uint16_t seen;                  /* for virtio_rdma_ring_check() */
     VirtQueue *vq;                  /* NULL: it is a direct CQ */
-    /* F_CQ_DEEP: at most @cqe, in blocks; NULL: none has come yet */
+    /* F_VERSION_1: at most @cqe, in blocks; NULL: none has come yet */
     uint32_t n_backlog;
     uint32_t backlog_head;          /* the oldest, in the first block */
     GPtrArray *backlog;

@@ -66,7 +66,7 @@ bool virtio_rdma_running_update(VirtIORdma *s, uint8_t status)
     }
     if (running && s->restore_order) {
         s->restore_order = false;
-        if (virtio_rdma_has(s, VIRTIO_F_IN_ORDER)) {
+        if (virtio_vdev_has_feature(vdev, VIRTIO_F_IN_ORDER)) {
             rdma_hca_wqs_restore_order(&s->hca);
         }
         running = !vdev->broken;

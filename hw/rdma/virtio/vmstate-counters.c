@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Migration of a virtio-rdma device: what its queue pairs count. The guest
- * reads it, and nothing may decrease. It belongs to a feature, so a guest that
- * does not ask for it migrates to where there is no such thing.
+ * reads it, and nothing may decrease. A guest without F_VERSION_1 does not.
  */
 #include "qemu/osdep.h"
 #include "qemu/error-report.h"
@@ -14,7 +13,7 @@ void virtio_rdma_saved_counters_fill(VirtIORdmaSaved *v)
     VirtIORdma *s = v->dev;
     RdmaHcaQp *qp;
 
-    if (!virtio_rdma_has(s, VIRTIO_RDMA_F_QP_COUNTERS)) {
+    if (!virtio_rdma_is_v1(s) || !s->hca.bc->set_qp_counters) {
         return;
     }
     v->qp_counters = g_new0(SavedQpCounters, s->hca.qps.count);

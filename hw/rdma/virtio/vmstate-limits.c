@@ -15,66 +15,70 @@ typedef struct SavedLimits {
     VirtIORdma *parent;
     uint64_t features;              /* that the guest has taken */
     uint32_t max_qp;
+    uint32_t max_vq_qp;             /* of them with virtqueues */
     uint32_t max_qp_wr;
+    uint32_t max_qp_wr_direct;      /* 0: direct queues are not offered */
     uint32_t max_send_sge;
     uint32_t max_recv_sge;
     uint32_t max_inline_data;
     uint32_t max_cq;
+    uint32_t max_vq_cq;             /* of them with virtqueues */
     uint32_t max_cqe;
+    uint32_t max_cqe_deep;          /* 0: version 1 is not offered */
     uint32_t max_mr;
     uint32_t max_pd;
-    uint64_t max_mr_size;
     uint32_t max_rd_atomic;
     uint32_t gid_table_len;
     uint8_t atomic_cap;
     uint64_t device_cap_flags;
     uint32_t max_srq;
+    uint32_t max_vq_srq;            /* of them with virtqueues */
     uint32_t max_srq_wr;
     uint32_t max_srq_sge;
     uint32_t max_mw;
-    uint32_t max_mcast_grp;         /* 0: not offered */
-    uint32_t max_mcast_qp_attach;
-    uint32_t max_cqe_deep;          /* 0: not offered */
+    uint32_t max_mcast_grp;
 } SavedLimits;
 
-/* max-cqe has no meaning without F_CQ_DEEP. */
-static uint32_t max_cqe_deep(const VirtIORdma *s)
+static SavedLimits limits_of(VirtIORdma *s)
 {
-    return virtio_rdma_offers(s, VIRTIO_RDMA_F_CQ_DEEP)
-           ? s->hca.limits.max_cqe_deep : 0;
+    const RdmaBackendLimits *l = &s->hca.limits;
+
+    return (SavedLimits) {
+        .parent = s,
+        .features = VIRTIO_DEVICE(s)->guest_features,
+        .max_qp = l->max_qp,
+        .max_vq_qp = s->max_vq_qp,
+        .max_qp_wr = l->max_qp_wr,
+        .max_qp_wr_direct = virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT)
+                            ? l->max_qp_wr_direct : 0,
+        .max_send_sge = l->max_send_sge,
+        .max_recv_sge = l->max_recv_sge,
+        .max_inline_data = l->max_inline_data,
+        .max_cq = l->max_cq,
+        .max_vq_cq = s->max_vq_cq,
+        .max_cqe = l->max_cqe,
+        .max_cqe_deep = virtio_rdma_offers(s, VIRTIO_RDMA_F_VERSION_1)
+                        ? l->max_cqe_deep : 0,
+        .max_mr = l->max_mr,
+        .max_pd = l->max_pd,
+        .max_rd_atomic = l->max_rd_atomic,
+        .gid_table_len = l->gid_table_len,
+        .atomic_cap = l->atomic_cap,
+        .device_cap_flags = l->device_cap_flags,
+        .max_srq = l->max_srq,
+        .max_vq_srq = s->max_vq_srq,
+        .max_srq_wr = l->max_srq_wr,
+        .max_srq_sge = l->max_srq_sge,
+        .max_mw = l->max_mw,
+        .max_mcast_grp = l->max_mcast_grp,
+    };
 }
 
 static int save_limits(void *opaque)
 {
     SavedLimits *v = opaque;
-    VirtIORdma *s = v->parent;
-    const RdmaBackendLimits *l = &s->hca.limits;
 
-    *v = (SavedLimits) {
-        .parent = s,
-        .features = VIRTIO_DEVICE(s)->guest_features,
-        .max_qp = s->max_vq_qp,
-        .max_qp_wr = l->max_qp_wr,
-        .max_send_sge = l->max_send_sge,
-        .max_recv_sge = l->max_recv_sge,
-        .max_inline_data = l->max_inline_data,
-        .max_cq = s->max_vq_cq,
-        .max_cqe = l->max_cqe,
-        .max_mr = l->max_mr,
-        .max_pd = l->max_pd,
-        .max_mr_size = l->max_mr_size,
-        .max_rd_atomic = l->max_rd_atomic,
-        .gid_table_len = l->gid_table_len,
-        .atomic_cap = l->atomic_cap,
-        .device_cap_flags = l->device_cap_flags,
-        .max_srq = s->max_vq_srq,
-        .max_srq_wr = l->max_srq_wr,
-        .max_srq_sge = l->max_srq_sge,
-        .max_mw = l->max_mw,
-        .max_mcast_grp = l->max_mcast_grp,
-        .max_mcast_qp_attach = l->max_mcast_qp_attach,
-        .max_cqe_deep = max_cqe_deep(s),
-    };
+    *v = limits_of(v->parent);
     return 0;
 }
 
@@ -88,39 +92,38 @@ static bool check_limit(const char *prop, uint64_t theirs, uint64_t ours)
     return true;
 }
 
-/* A limit that is 0 if its feature is off */
-static bool check_offer(const char *feature, const char *prop,
-                        uint64_t theirs, uint64_t ours)
+/* The guest has seen what the feature adds to the device, used or not. */
+static bool check_offer(const char *feature, bool theirs, bool ours)
 {
-    if (!theirs != !ours) {
-        g_autofree char *off = g_strdup_printf("off or %s=0", prop);
-
+    if (theirs != ours) {
         error_report("virtio-rdma: the source has %s=%s, but this device has "
-                     "%s=%s", feature, theirs ? "on" : off, feature,
-                     ours ? "on" : off);
+                     "%s=%s", feature, theirs ? "on" : "off", feature,
+                     ours ? "on" : "off");
         return false;
     }
-    return check_limit(prop, theirs, ours);
+    return true;
 }
 
 /*
- * The guest has read the limits, so they must not change. Those of SRQs and
- * windows count even if the guest does not use them: the first decide about the
- * number of virtqueues, the others about the numbers of regions.
+ * The guest has read the limits, so they must not change. All count, even if
+ * the guest does not use them: they decide about the number of virtqueues, the
+ * BAR of doorbells, and the numbers of objects.
  */
-static bool check_limits(VirtIORdma *s, const SavedLimits *v)
+static bool check_limits(const SavedLimits *v, const SavedLimits *l)
 {
-    const RdmaBackendLimits *l = &s->hca.limits;
-
-    return check_limit("max-vq-cq", v->max_cq, s->max_vq_cq) &&
-           check_limit("max-vq-qp", v->max_qp, s->max_vq_qp) &&
+    return check_offer("version-1", v->max_cqe_deep, l->max_cqe_deep) &&
+           check_offer("direct", v->max_qp_wr_direct, l->max_qp_wr_direct) &&
+           check_limit("max-cq", v->max_cq, l->max_cq) &&
+           check_limit("max-cq with virtqueues", v->max_vq_cq, l->max_vq_cq) &&
+           check_limit("max-qp", v->max_qp, l->max_qp) &&
+           check_limit("max-qp with virtqueues", v->max_vq_qp, l->max_vq_qp) &&
            check_limit("max-mr", v->max_mr, l->max_mr) &&
            check_limit("max-pd", v->max_pd, l->max_pd) &&
-           check_limit("max-mr-size", v->max_mr_size, l->max_mr_size) &&
            check_limit("queue-size", v->max_qp_wr, l->max_qp_wr) &&
            check_limit("queue-size", v->max_cqe, l->max_cqe) &&
-           (!v->max_cqe_deep || !max_cqe_deep(s) ||
-            check_limit("max-cqe", v->max_cqe_deep, max_cqe_deep(s))) &&
+           check_limit("max-cqe", v->max_cqe_deep, l->max_cqe_deep) &&
+           check_limit("max-qp-wr", v->max_qp_wr_direct,
+                       l->max_qp_wr_direct) &&
            check_limit("max-sge", v->max_send_sge, l->max_send_sge) &&
            check_limit("max-sge", v->max_recv_sge, l->max_recv_sge) &&
            check_limit("max-inline", v->max_inline_data,
@@ -129,15 +132,13 @@ static bool check_limits(VirtIORdma *s, const SavedLimits *v)
                        l->max_rd_atomic) &&
            check_limit("gid-table-len", v->gid_table_len,
                        l->gid_table_len) &&
-           check_offer("srq", "max-vq-srq", v->max_srq, s->max_vq_srq) &&
+           check_limit("max-srq", v->max_srq, l->max_srq) &&
+           check_limit("max-srq with virtqueues", v->max_vq_srq,
+                       l->max_vq_srq) &&
            check_limit("max-srq-wr", v->max_srq_wr, l->max_srq_wr) &&
            check_limit("max-sge", v->max_srq_sge, l->max_srq_sge) &&
-           check_offer("mw", "max-mw", v->max_mw, l->max_mw) &&
-           (!v->max_mcast_grp || !l->max_mcast_grp ||
-            (check_limit("max-mcast-grp", v->max_mcast_grp,
-                         l->max_mcast_grp) &&
-             check_limit("max-mcast-qp-attach", v->max_mcast_qp_attach,
-                         l->max_mcast_qp_attach))) &&
+           check_limit("max-mw", v->max_mw, l->max_mw) &&
+           check_limit("max-mcast-grp", v->max_mcast_grp, l->max_mcast_grp) &&
            check_limit("atomic capability", v->atomic_cap, l->atomic_cap) &&
            check_limit("capabilities", v->device_cap_flags,
                        l->device_cap_flags);
@@ -159,9 +160,10 @@ static bool check_features(VirtIORdma *s, uint64_t features)
 static int limits_post_load(void *opaque, int version_id)
 {
     const SavedLimits *v = opaque;
+    SavedLimits ours = limits_of(v->parent);
 
-    return check_features(v->parent, v->features) &&
-           check_limits(v->parent, v) ? 0 : -EINVAL;
+    return check_limits(v, &ours) && check_features(v->parent, v->features)
+           ? 0 : -EINVAL;
 }
 
 static const VMStateDescription vmstate_limits = {
@@ -171,150 +173,40 @@ static const VMStateDescription vmstate_limits = {
     .fields = (const VMStateField[]) {
         VMSTATE_UINT64(features, SavedLimits),
         VMSTATE_UINT32(max_qp, SavedLimits),
+        VMSTATE_UINT32(max_vq_qp, SavedLimits),
         VMSTATE_UINT32(max_qp_wr, SavedLimits),
+        VMSTATE_UINT32(max_qp_wr_direct, SavedLimits),
         VMSTATE_UINT32(max_send_sge, SavedLimits),
         VMSTATE_UINT32(max_recv_sge, SavedLimits),
         VMSTATE_UINT32(max_inline_data, SavedLimits),
         VMSTATE_UINT32(max_cq, SavedLimits),
+        VMSTATE_UINT32(max_vq_cq, SavedLimits),
         VMSTATE_UINT32(max_cqe, SavedLimits),
+        VMSTATE_UINT32(max_cqe_deep, SavedLimits),
         VMSTATE_UINT32(max_mr, SavedLimits),
         VMSTATE_UINT32(max_pd, SavedLimits),
-        VMSTATE_UINT64(max_mr_size, SavedLimits),
         VMSTATE_UINT32(max_rd_atomic, SavedLimits),
         VMSTATE_UINT32(gid_table_len, SavedLimits),
         VMSTATE_UINT8(atomic_cap, SavedLimits),
         VMSTATE_UINT64(device_cap_flags, SavedLimits),
         VMSTATE_UINT32(max_srq, SavedLimits),
+        VMSTATE_UINT32(max_vq_srq, SavedLimits),
         VMSTATE_UINT32(max_srq_wr, SavedLimits),
         VMSTATE_UINT32(max_srq_sge, SavedLimits),
         VMSTATE_UINT32(max_mw, SavedLimits),
         VMSTATE_UINT32(max_mcast_grp, SavedLimits),
-        VMSTATE_UINT32(max_mcast_qp_attach, SavedLimits),
-        VMSTATE_UINT32(max_cqe_deep, SavedLimits),
         VMSTATE_END_OF_LIST()
     },
 };
-
-static bool has_direct_qp(void *opaque)
-{
-    return virtio_rdma_offers(opaque, VIRTIO_RDMA_F_DIRECT_QP);
-}
-
-static bool has_direct_cq(void *opaque)
-{
-    return virtio_rdma_offers(opaque, VIRTIO_RDMA_F_DIRECT_CQ);
-}
-
-static bool has_direct_srq(void *opaque)
-{
-    return virtio_rdma_offers(opaque, VIRTIO_RDMA_F_DIRECT_SRQ);
-}
-
-static VirtIORdmaDirectLimits direct_limits(VirtIORdma *s)
-{
-    VirtIORdmaDirectLimits limits = {};
-
-    if (has_direct_qp(s)) {
-        limits.max_qp = s->hca.limits.max_qp;
-        limits.max_qp_wr = s->hca.limits.max_qp_wr_direct;
-    }
-    if (has_direct_cq(s)) {
-        limits.max_cq = s->hca.limits.max_cq;
-        limits.max_cqe = s->hca.limits.max_cqe_deep;
-    }
-    if (has_direct_srq(s)) {
-        limits.max_srq = s->hca.limits.max_srq;
-    }
-    return limits;
-}
-
-static int early_pre_save(void *opaque)
-{
-    VirtIORdma *s = opaque;
-
-    s->source = direct_limits(s);
-    return 0;
-}
-
-static const VMStateDescription vmstate_early_direct = {
-    .name = "virtio-rdma-early/direct",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .needed = has_direct_qp,
-    .fields = (const VMStateField[]) {
-        VMSTATE_UINT32(source.max_qp, VirtIORdma),
-        VMSTATE_UINT32(source.max_qp_wr, VirtIORdma),
-        VMSTATE_END_OF_LIST()
-    },
-};
-
-/* No subsection's name may begin with that of another one. */
-static const VMStateDescription vmstate_early_direct_cq = {
-    .name = "virtio-rdma-early/cqs",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .needed = has_direct_cq,
-    .fields = (const VMStateField[]) {
-        VMSTATE_UINT32(source.max_cq, VirtIORdma),
-        VMSTATE_UINT32(source.max_cqe, VirtIORdma),
-        VMSTATE_END_OF_LIST()
-    },
-};
-
-static const VMStateDescription vmstate_early_direct_srq = {
-    .name = "virtio-rdma-early/srqs",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .needed = has_direct_srq,
-    .fields = (const VMStateField[]) {
-        VMSTATE_UINT32(source.max_srq, VirtIORdma),
-        VMSTATE_END_OF_LIST()
-    },
-};
-
-static int early_pre_load(void *opaque)
-{
-    VirtIORdma *s = opaque;
-
-    s->source = (VirtIORdmaDirectLimits) {};
-    return 0;
-}
-
-/*
- * The guest has seen whether there is a BAR of doorbells, and the numbers of
- * objects depend on it: both ends have these features, or none.
- */
-static int early_post_load(void *opaque, int version_id)
-{
-    VirtIORdma *s = opaque;
-    VirtIORdmaDirectLimits ours = direct_limits(s);
-
-    return check_offer("direct-qp", "max-qp", s->source.max_qp, ours.max_qp) &&
-           check_limit("max-qp-wr", s->source.max_qp_wr, ours.max_qp_wr) &&
-           check_offer("direct-cq", "max-cq", s->source.max_cq, ours.max_cq) &&
-           check_limit("max-cqe", s->source.max_cqe, ours.max_cqe) &&
-           check_offer("direct-srq", "max-srq", s->source.max_srq,
-                       ours.max_srq)
-           ? 0 : -EINVAL;
-}
 
 static const VMStateDescription vmstate_early = {
     .name = "virtio-rdma-early",
     .version_id = 1,
     .minimum_version_id = 1,
     .early_setup = true,
-    .pre_save = early_pre_save,
-    .pre_load = early_pre_load,
-    .post_load = early_post_load,
     .fields = (const VMStateField[]) {
         VMSTATE_WITH_TMP(VirtIORdma, SavedLimits, vmstate_limits),
         VMSTATE_END_OF_LIST()
-    },
-    .subsections = (const VMStateDescription * const []) {
-        &vmstate_early_direct,
-        &vmstate_early_direct_cq,
-        &vmstate_early_direct_srq,
-        NULL
     },
 };
 

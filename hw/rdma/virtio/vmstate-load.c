@@ -639,16 +639,17 @@ static bool check_features(VirtIORdma *s)
         uint32_t count;
         unsigned feature;
     } objects[] = {
-        { "events", rdma_hca_events_count(&s->hca), VIRTIO_RDMA_F_EVENTS },
-        { "shared receive queues", s->hca.srqs.count, VIRTIO_RDMA_F_SRQ },
-        { "memory windows", s->hca.n_mws, VIRTIO_RDMA_F_MW },
-        { "direct queue pairs", count_direct(s), VIRTIO_RDMA_F_DIRECT_QP },
+        { "events", rdma_hca_events_count(&s->hca), VIRTIO_RDMA_F_VERSION_1 },
+        { "shared receive queues", s->hca.srqs.count,
+          VIRTIO_RDMA_F_VERSION_1 },
+        { "memory windows", s->hca.n_mws, VIRTIO_RDMA_F_VERSION_1 },
+        { "direct queue pairs", count_direct(s), VIRTIO_RDMA_F_DIRECT },
         { "direct completion queues or event queues", count_direct_cqs(s),
-          VIRTIO_RDMA_F_DIRECT_CQ },
+          VIRTIO_RDMA_F_DIRECT },
         { "direct shared receive queues", count_direct_srqs(s),
-          VIRTIO_RDMA_F_DIRECT_SRQ },
+          VIRTIO_RDMA_F_DIRECT },
         { "shadows of doorbells", !QTAILQ_EMPTY(&s->awake_shadows),
-          VIRTIO_RDMA_F_SHADOW_DOORBELL },
+          VIRTIO_RDMA_F_DIRECT },
     };
     RdmaHcaCq *cq;
 
@@ -668,8 +669,7 @@ static bool check_features(VirtIORdma *s)
         if (!check_max(&r, "cqe", cq->cqe,
                        virtio_rdma_cq_ops(form)->max_cqe(s)) ||
             !check_max(&r, "n_backlog", form->n_backlog,
-                       virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_DEEP)
-                       ? cq->cqe : 0)) {
+                       virtio_rdma_is_v1(s) ? cq->cqe : 0)) {
             return false;
         }
     }

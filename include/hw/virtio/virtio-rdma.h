@@ -19,10 +19,6 @@
 #define TYPE_VIRTIO_RDMA "virtio-rdma-device"
 OBJECT_DECLARE_SIMPLE_TYPE(VirtIORdma, VIRTIO_RDMA)
 
-#define VIRTIO_RDMA_DEFAULT_MAX_VQ_CQ 128
-#define VIRTIO_RDMA_DEFAULT_MAX_VQ_QP 128
-#define VIRTIO_RDMA_DEFAULT_MAX_VQ_SRQ 64
-
 typedef struct VirtIORdmaShadow VirtIORdmaShadow;
 typedef struct VirtIORdmaScratch VirtIORdmaScratch;
 typedef struct VirtIORdmaWalk VirtIORdmaWalk;
@@ -36,12 +32,9 @@ typedef struct VirtIORdmaConf {
     MACAddr mac;
     uint64_t sys_image_guid;
     uint32_t max_qp;
-    uint32_t max_vq_qp;             /* of them with virtqueues */
     uint32_t max_cq;
-    uint32_t max_vq_cq;             /* of them with virtqueues */
     uint32_t max_mr;
     uint32_t max_pd;
-    uint64_t max_mr_size;           /* bytes */
     uint64_t max_mr_pages;          /* 0: by the size of RAM */
     uint32_t queue_size;
     uint32_t max_qp_wr;             /* of direct queues */
@@ -49,25 +42,13 @@ typedef struct VirtIORdmaConf {
     uint32_t max_inline;            /* bytes */
     uint32_t max_rd_atomic;
     uint32_t gid_table_len;
-    uint32_t max_cqe;               /* of direct ones, or with F_CQ_DEEP */
+    uint32_t max_cqe;               /* with F_VERSION_1 */
     uint32_t max_srq;
-    uint32_t max_vq_srq;            /* of them with virtqueues */
     uint32_t max_srq_wr;
     uint32_t max_mw;
-    uint32_t max_mcast_grp;
-    uint32_t max_mcast_qp_attach;
+    uint32_t max_mcast_grp;         /* and QPs of one group */
     char *allowed_gids;             /* or NULL: all are */
-    bool mem_mgt;
 } VirtIORdmaConf;
-
-/* Of the source of a migration; 0: the feature is off there */
-typedef struct VirtIORdmaDirectLimits {
-    uint32_t max_qp;                /* direct-qp */
-    uint32_t max_qp_wr;
-    uint32_t max_cq;                /* direct-cq */
-    uint32_t max_cqe;
-    uint32_t max_srq;               /* direct-srq */
-} VirtIORdmaDirectLimits;
 
 struct VirtIORdma {
     VirtIODevice parent_obj;
@@ -85,7 +66,7 @@ struct VirtIORdma {
     Error *migration_blocker;
 
     uint16_t ctrl_seen;             /* for virtio_rdma_ring_check() */
-    VirtQueue *event_vq;            /* NULL: events are not offered */
+    VirtQueue *event_vq;            /* NULL: F_VERSION_1 is not offered */
     uint16_t event_seen;            /* for virtio_rdma_ring_check() */
     uint8_t *ctrl_pending;          /* the command in progress, or NULL */
     bool ctrl_waiting;              /* for virtio_rdma_ctrl_resume() */
@@ -93,7 +74,6 @@ struct VirtIORdma {
 
     VirtIORdmaScratch *scratch;
     VirtIORdmaSaved *saved;
-    VirtIORdmaDirectLimits source;
 
     /* Direct CQs that were written to since they were last looked at */
     QTAILQ_HEAD(, VirtIORdmaCq) completed_cqs;
@@ -119,6 +99,9 @@ struct VirtIORdma {
 
     uint8_t *config;
 };
+
+/* Virtqueues of CQs that the device will have, once it has its doorbells */
+uint32_t virtio_rdma_vq_cqs(const VirtIORdma *s);
 
 /*
  * The driver has written @value to page @page of the doorbells: the queues of a

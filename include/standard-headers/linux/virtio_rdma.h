@@ -26,74 +26,38 @@ typedef uint64_t __le64;
 
 #define VIRTIO_RDMA_ABI __attribute__((packed))
 
-/* Feature bits. A driver that accepts none of them gets the plain device. */
-/* The control status tells why a command failed. */
-#define VIRTIO_RDMA_F_EXT_STATUS	0
-/* mac and mtu in configuration space are valid. */
-#define VIRTIO_RDMA_F_MAC_MTU		1
 /*
- * The status byte of a CQE is written after all its other bytes, with
- * release ordering, and before the used ring entry: who sets it to
- * VIRTIO_RDMA_CQE_EMPTY beforehand can poll the buffer itself.
+ * Feature bits. A driver that accepts none of them gets the device of the
+ * RFC. The device refuses any other bit without VIRTIO_RDMA_F_VERSION_1.
  */
-#define VIRTIO_RDMA_F_CQE_STATUS_LAST	2
-
-/* Asynchronous events come through the event virtqueue. */
-#define VIRTIO_RDMA_F_EVENTS		3
-/* Shared receive queues. */
-#define VIRTIO_RDMA_F_SRQ		4
-/* Memory windows of type 1 and 2B. */
-#define VIRTIO_RDMA_F_MW		5
 /*
- * A CQ may be deeper than its virtqueue and be resized: the device keeps
- * completions back until there are buffers.
+ * The device of this header, version 1: status codes, events, SRQs, memory
+ * windows, multicast, counters, CQs deeper than their virtqueue, page tables.
+ * A limit of 0 in the configuration says what this device has none of.
  */
-#define VIRTIO_RDMA_F_CQ_DEEP		6
-/* Only virtio's own interrupt suppression arms a CQ. */
-#define VIRTIO_RDMA_F_CQ_RING_ARM	7
-/* Multicast groups. */
-#define VIRTIO_RDMA_F_MCAST		8
-/* Completions are struct virtio_rdma_cqe_ex. */
-#define VIRTIO_RDMA_F_CQE_EX		9
-/* GIDs may belong to a VLAN. */
-#define VIRTIO_RDMA_F_GID_VLAN		10
-/* QUERY_COUNTERS. */
-#define VIRTIO_RDMA_F_COUNTERS		11
-/* Pages of other sizes, and page tables of several levels, for REG_USER_MR. */
-#define VIRTIO_RDMA_F_MR_TABLES		12
-/* A REG_MR work request may carry the mapping. */
-#define VIRTIO_RDMA_F_REG_PAGES		13
-/* REREG_MR. */
-#define VIRTIO_RDMA_F_REREG_MR		14
+#define VIRTIO_RDMA_F_VERSION_1		0
+/*
+ * The queues of QPs, CQs and SRQs may lie in memory that the commands name and
+ * that the device reads by itself, instead of virtqueues. A driver rings them
+ * through pages of doorbells, which may have a shadow in memory.
+ */
+#define VIRTIO_RDMA_F_DIRECT		1
+/*
+ * Keys and the QPNs on the wire are a host adapter's. A device that offers this
+ * bit refuses a driver that does not accept it.
+ */
+#define VIRTIO_RDMA_F_HOST_NUMBERS	2
 /* FLUSH, with global visibility. */
-#define VIRTIO_RDMA_F_FLUSH		15
+#define VIRTIO_RDMA_F_FLUSH		3
 /* ATOMIC_WRITE. */
-#define VIRTIO_RDMA_F_ATOMIC_WRITE	16
-/*
- * Keys and the QPNs on the wire are a host adapter's. A device that offers it
- * accepts no driver without.
- */
-#define VIRTIO_RDMA_F_HOST_NUMBERS	17
-/*
- * The queues of a QP may lie in memory that CREATE_QP names, which the device
- * reads by itself, instead of virtqueues.
- */
-#define VIRTIO_RDMA_F_DIRECT_QP		18
-/*
- * The same for CQs. They are armed in that memory, and virtqueues at the places
- * of CQs can tell which ones have completions.
- */
-#define VIRTIO_RDMA_F_DIRECT_CQ		19
-/* The same for SRQs. */
-#define VIRTIO_RDMA_F_DIRECT_SRQ	20
-/*
- * A page of doorbells may have a shadow in memory, where a driver marks QPs
- * while the device looks at it.
- */
-#define VIRTIO_RDMA_F_SHADOW_DOORBELL	21
-/* QUERY_QP_COUNTERS. Needs F_COUNTERS. */
-#define VIRTIO_RDMA_F_QP_COUNTERS	22
+#define VIRTIO_RDMA_F_ATOMIC_WRITE	4
 
+/*
+ * With F_VERSION_1, the device writes the status byte of a CQE in a virtqueue
+ * after all its other bytes, with release ordering, and before the used ring
+ * entry. A driver that sets the byte to this value beforehand can poll the
+ * buffer itself.
+ */
 #define VIRTIO_RDMA_CQE_EMPTY		0xff
 
 /* Virtqueue numbers; n_cq and n_qp are max_cq and max_qp of the config. */
@@ -102,7 +66,7 @@ typedef uint64_t __le64;
 #define VIRTIO_RDMA_SQ_VQ(n_cq, qpn)		(1 + (n_cq) + 2 * (qpn))
 #define VIRTIO_RDMA_RQ_VQ(n_cq, qpn)		(2 + (n_cq) + 2 * (qpn))
 #define VIRTIO_RDMA_NUM_VQS(n_cq, n_qp)		(1 + (n_cq) + 2 * (n_qp))
-/* Behind these, if offered: F_EVENTS; F_SRQ, whether F_EVENTS is or not. */
+/* The last ones exist if the device offers F_VERSION_1. */
 #define VIRTIO_RDMA_EVENT_VQ(n_cq, n_qp)	(1 + (n_cq) + 2 * (n_qp))
 #define VIRTIO_RDMA_SRQ_VQ(n_cq, n_qp, srqn)	(2 + (n_cq) + 2 * (n_qp) + \
 						 (srqn))
@@ -153,30 +117,30 @@ struct virtio_rdma_config {
 	__le32 max_pi_fast_reg_page_list_len;
 	__le16 max_pkeys;
 	__u8 local_ca_ack_delay;
-	/* with VIRTIO_RDMA_F_MAC_MTU: the paired NIC's */
+	/* with F_VERSION_1: of the port */
 	__u8 mac[6];
 	__le16 mtu;
-	/* largest inline payload of a send WQE, bytes */
+	/* with or without any bit: largest inline payload of a WQE, in bytes */
 	__le32 max_inline_data;
-	/* with VIRTIO_RDMA_F_SRQ */
+	/* with F_VERSION_1, as all that follow: SRQs with virtqueues */
 	__le32 max_srq;
 	__le32 max_srq_wr;
 	__le32 max_srq_sge;
-	/* with VIRTIO_RDMA_F_CQ_DEEP: instead of max_cqe */
+	/* the largest depth of any CQ, instead of max_cqe */
 	__le32 max_cqe_deep;
-	/* with VIRTIO_RDMA_F_COUNTERS: how many there are */
+	/* counters of the port, or 0: no QUERY_COUNTERS */
 	__le32 num_counters;
-	/* with VIRTIO_RDMA_F_MR_TABLES: bit n is for pages of 2^n bytes */
+	/* bit n: a region may have pages of 2^n bytes */
 	__le64 mr_page_sizes;
-	/* with VIRTIO_RDMA_F_DIRECT_QP: instead of max_qp_wr, of direct QPs */
-	__le32 max_qp_wr_direct;
-	/* and of the number of all QPs: those from max_qp on must be direct */
+	/* pages that a REG_MR work request may carry, or 0 */
+	__le32 max_reg_pages;
+	/* with F_DIRECT, as all that follow: all QPs; direct from max_qp on */
 	__le32 max_qp_direct;
-	/* with VIRTIO_RDMA_F_DIRECT_CQ: the number of all CQs */
+	/* the largest depth of a direct QP's queues, instead of max_qp_wr */
+	__le32 max_qp_wr_direct;
+	/* all CQs; direct from max_cq on */
 	__le32 max_cq_direct;
-	/* and the largest depth of a direct one */
-	__le32 max_cqe_direct;
-	/* with VIRTIO_RDMA_F_DIRECT_SRQ: the number of all SRQs */
+	/* all SRQs; direct from max_srq on */
 	__le32 max_srq_direct;
 	__u8 reserved[452];
 } VIRTIO_RDMA_ABI;
@@ -201,30 +165,25 @@ enum virtio_rdma_cmd {
 	VIRTIO_RDMA_CMD_ADD_GID = 16,
 	VIRTIO_RDMA_CMD_DEL_GID = 17,
 	VIRTIO_RDMA_CMD_REQ_NOTIFY_CQ = 18,
-	/* with F_SRQ */
+	/* with F_VERSION_1 */
 	VIRTIO_RDMA_CMD_CREATE_SRQ = 19,
 	VIRTIO_RDMA_CMD_MODIFY_SRQ = 20,
 	VIRTIO_RDMA_CMD_QUERY_SRQ = 21,
 	VIRTIO_RDMA_CMD_DESTROY_SRQ = 22,
-	/* with F_MW */
 	VIRTIO_RDMA_CMD_ALLOC_MW = 23,
 	VIRTIO_RDMA_CMD_DEALLOC_MW = 24,
-	/* with F_CQ_DEEP */
 	VIRTIO_RDMA_CMD_RESIZE_CQ = 25,
-	/* with F_MCAST */
 	VIRTIO_RDMA_CMD_ATTACH_MCAST = 26,
 	VIRTIO_RDMA_CMD_DETACH_MCAST = 27,
-	/* with F_COUNTERS */
 	VIRTIO_RDMA_CMD_QUERY_COUNTERS = 28,
-	/* with F_REREG_MR */
 	VIRTIO_RDMA_CMD_REREG_MR = 29,
-	/* with F_SHADOW_DOORBELL */
+	/* with F_DIRECT */
 	VIRTIO_RDMA_CMD_SET_SHADOW = 30,
-	/* with F_QP_COUNTERS */
+	/* with F_VERSION_1 */
 	VIRTIO_RDMA_CMD_QUERY_QP_COUNTERS = 31,
 };
 
-/* Control status; without F_EXT_STATUS every failure reads 1. */
+/* Control status; without F_VERSION_1 every failure reads 1. */
 enum virtio_rdma_status {
 	VIRTIO_RDMA_S_OK = 0,
 	VIRTIO_RDMA_S_ERR = 1,
@@ -265,7 +224,7 @@ struct virtio_rdma_cqn {
 
 struct virtio_rdma_create_cq_req {
 	__le32 cqe;
-	/* with F_DIRECT_CQ; only cqe is mandatory */
+	/* with F_DIRECT; only cqe is mandatory */
 	__le32 flags;
 	__le32 eqn;			/* VIRTIO_RDMA_EQN_NONE: no events */
 	/* with VIRTIO_RDMA_CQ_DIRECT: its memory, as a page list */
@@ -276,7 +235,7 @@ struct virtio_rdma_create_cq_req {
 	__u8 reserved[6];
 } VIRTIO_RDMA_ABI;
 
-/* flags of CREATE_CQ, with F_DIRECT_CQ */
+/* flags of CREATE_CQ, with F_DIRECT */
 #define VIRTIO_RDMA_CQ_DIRECT		(1 << 0)
 /* It is no CQ but an event queue: its buffers are struct virtio_rdma_cqn. */
 #define VIRTIO_RDMA_CQ_EVENTS		(1 << 1)
@@ -339,7 +298,7 @@ struct virtio_rdma_reg_user_mr_req {
 	__le64 virt_addr;
 	__le64 pages;
 	__le32 npages;
-	/* with F_MR_TABLES; only npages and before are mandatory */
+	/* with F_VERSION_1; only npages and before are mandatory */
 	__le32 page_shift;
 	__le32 levels;
 } VIRTIO_RDMA_ABI;
@@ -383,7 +342,7 @@ struct virtio_rdma_create_srq_req {
 	__le32 max_wr;
 	__le32 max_sge;
 	__le32 limit;
-	/* with F_DIRECT_SRQ; only limit and before are mandatory */
+	/* with F_DIRECT; only limit and before are mandatory */
 	__le32 flags;
 	/* with VIRTIO_RDMA_SRQ_DIRECT: its memory, as a page list */
 	__le64 queue_pages;
@@ -396,7 +355,7 @@ struct virtio_rdma_create_srq_req {
 	__u8 reserved[6];
 } VIRTIO_RDMA_ABI;
 
-/* flags of CREATE_SRQ, with F_DIRECT_SRQ */
+/* flags of CREATE_SRQ, with F_DIRECT */
 #define VIRTIO_RDMA_SRQ_DIRECT		(1 << 0)
 /* DESTROY_SRQ and QUERY_SRQ request, CREATE_SRQ response. */
 struct virtio_rdma_srqn {
@@ -487,9 +446,9 @@ struct virtio_rdma_create_qp_req {
 } VIRTIO_RDMA_ABI;
 
 /* flags of CREATE_QP */
-#define VIRTIO_RDMA_QP_SRQ			(1 << 0) /* with F_SRQ */
-#define VIRTIO_RDMA_QP_BLOCK_MCAST_LOOPBACK	(1 << 1) /* with F_MCAST */
-#define VIRTIO_RDMA_QP_DIRECT			(1 << 2) /* with F_DIRECT_QP */
+#define VIRTIO_RDMA_QP_SRQ			(1 << 0) /* with F_VERSION_1 */
+#define VIRTIO_RDMA_QP_BLOCK_MCAST_LOOPBACK	(1 << 1) /* with F_VERSION_1 */
+#define VIRTIO_RDMA_QP_DIRECT			(1 << 2) /* with F_DIRECT */
 
 /* sq_sig_type */
 #define VIRTIO_RDMA_SIGNAL_ALL_WR	0
@@ -586,7 +545,7 @@ struct virtio_rdma_add_gid_req {
 	__le32 gid_type;
 	__le16 index;
 	__le32 port_num;
-	/* with F_GID_VLAN: 1..4094, or 0 for none; not mandatory */
+	/* with F_VERSION_1: 1..4094, or 0 for none; not mandatory */
 	__le16 vlan;
 } VIRTIO_RDMA_ABI;
 
@@ -603,7 +562,7 @@ struct virtio_rdma_req_notify_cq_req {
 	__le32 flags;
 } VIRTIO_RDMA_ABI;
 
-/* With F_SHADOW_DOORBELL: give a page of doorbells a shadow, or none. */
+/* With F_DIRECT: give a page of doorbells a shadow, or none. */
 struct virtio_rdma_set_shadow_req {
 	__le16 doorbell;		/* number of the page */
 	__le16 flags;
@@ -674,13 +633,13 @@ struct virtio_rdma_sq_wqe {
 			__le32 mrn;
 			__le32 key;
 			__le32 access;
-			/* with F_REG_PAGES; 0: what MAP_MR_SG brought */
+			/* with F_VERSION_1; 0: what MAP_MR_SG brought */
 			__le32 npages;
 			__le64 start;
 			__le64 length;
 			__le64 pages;
 		} VIRTIO_RDMA_ABI reg;
-		/* with F_MW */
+		/* with F_VERSION_1 */
 		struct {
 			__le32 rkey;		/* of the window, now */
 			__le32 new_rkey;
@@ -710,7 +669,7 @@ struct virtio_rdma_rq_wqe {
 #define VIRTIO_RDMA_WC_GRH		(1 << 0)
 #define VIRTIO_RDMA_WC_WITH_IMM		(1 << 1)
 #define VIRTIO_RDMA_WC_WITH_INVALIDATE	(1 << 2)
-/* with F_CQE_EX */
+/* with F_VERSION_1 */
 #define VIRTIO_RDMA_WC_WITH_SMAC	(1 << 4)
 #define VIRTIO_RDMA_WC_WITH_VLAN	(1 << 5)
 #define VIRTIO_RDMA_WC_WITH_HDR_TYPE	(1 << 6)

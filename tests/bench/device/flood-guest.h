@@ -12,16 +12,9 @@
 #define WINDOW (2 * 1024 * 1024u)
 #define PAGE 4096
 #define FEATURES (QRDMA_F(VIRTIO_F_VERSION_1) | \
-                  QRDMA_F(VIRTIO_RDMA_F_EXT_STATUS) | \
-                  QRDMA_F(VIRTIO_RDMA_F_MAC_MTU) | \
-                  QRDMA_F(VIRTIO_RDMA_F_EVENTS) | \
-                  QRDMA_F(VIRTIO_RDMA_F_SRQ) | \
-                  QRDMA_F(VIRTIO_RDMA_F_MCAST) | \
-                  QRDMA_F(VIRTIO_RDMA_F_CQ_DEEP) | \
-                  QRDMA_F(VIRTIO_RDMA_F_MR_TABLES) | \
-                  QRDMA_F(VIRTIO_RDMA_F_REG_PAGES) | \
-                  QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP) | \
-                  QRDMA_F(VIRTIO_RDMA_F_DIRECT_SRQ))
+                  QRDMA_F(VIRTIO_RDMA_F_VERSION_1) | \
+                  QRDMA_DIRECT_QPS | \
+                  QRDMA_DIRECT_SRQS)
 
 /* What all floods use. */
 struct Flood {

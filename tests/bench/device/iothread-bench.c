@@ -14,12 +14,7 @@
 #define WINDOW (2 * 1024 * 1024u)
 #define MCASTS 48                   /* as many as there are receives */
 #define STORMS 400
-#define FEATURES (QRDMA_FEATURES | \
-                  QRDMA_F(VIRTIO_RDMA_F_EVENTS) | \
-                  QRDMA_F(VIRTIO_RDMA_F_MCAST) | \
-                  QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP) | \
-                  QRDMA_F(VIRTIO_RDMA_F_DIRECT_CQ) | \
-                  QRDMA_F(VIRTIO_RDMA_F_SHADOW_DOORBELL))
+#define FEATURES (QRDMA_FEATURES | QRDMA_DIRECT_QPS | QRDMA_DIRECT_CQS)
 
 struct Flood {
     QRdmaHost *host;

@@ -10,10 +10,7 @@
 
 #define SLOT 4
 #define SIZE 64
-#define FEATURES (QRDMA_FEATURES | QRDMA_F(VIRTIO_RDMA_F_EVENTS) | \
-                  QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP) | \
-                  QRDMA_F(VIRTIO_RDMA_F_DIRECT_CQ))
-
+#define FEATURES (QRDMA_FEATURES | QRDMA_DIRECT_QPS | QRDMA_DIRECT_CQS)
 
 typedef struct Bench {
     QRdmaHost *host;

@@ -20,7 +20,6 @@
 #define PAGE RDMA_PAGE_SIZE
 #define BASE (64 * MiB)             /* guest address of what is registered */
 #define ROUNDS 3
-#define FEATURES (QRDMA_FEATURES | QRDMA_F(VIRTIO_RDMA_F_MR_TABLES))
 
 /* ms; of the main loop's turns the longest */
 typedef struct Times {
@@ -248,7 +247,7 @@ static void test_registration(gconstpointer data)
         fake_verbs_started(fake);
     }
     d = qrdma_open(host, QPCI_DEVFN(4, 0));
-    qrdma_start(d, FEATURES, 0);
+    qrdma_start(d, 0, 0);
     /* The guest has used it all */
     for (uint64_t at = 0; at < bytes; at += 8 * MiB) {
         qtest_memset(host->qts, BASE + at, 1, 8 * MiB);

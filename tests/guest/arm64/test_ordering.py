@@ -13,7 +13,7 @@ TO_DEVICE = r'dmb\toshst$'
 PROVIDER = {
     'vrdma_wq_publish': (RELEASE,),             # the producer, after WQEs
     'vrdma_wq_full': (ACQUIRE,),                # of what has completed
-    'vrdma_wq_rung': (BARRIER,),                # before "awake" is read
+    'vrdma_wq_ring': (BARRIER,),                # before "awake" is read
     'vrdma_cq_next': (ACQUIRE,),                # of the number of a CQE
     'vrdma_cq_consumed': (RELEASE,),            # after the CQE was read
     'vrdma_req_notify_cq': (BARRIER,),          # after arming
@@ -21,7 +21,6 @@ PROVIDER = {
 DRIVER = {
     'vrdma_direct_publish': (RELEASE, BARRIER),
     'vrdma_direct_notify': (TO_DEVICE,),
-    'vrdma_direct_ring': (TO_DEVICE,),
     'vrdma_cq_direct_poll': (ACQUIRE, RELEASE),
     'vrdma_cq_direct_notify': (BARRIER,),
 }

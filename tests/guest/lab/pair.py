@@ -32,15 +32,15 @@ def queues():
     """Properties of an adapter, with QUEUES=virtqueue in the environment: its
     queue pairs and CQs then have no other queues."""
     virtqueue = os.environ.get('QUEUES') == 'virtqueue'
-    return ('direct-qp=off', 'direct-cq=off',
-            'direct-srq=off') if virtqueue else ()
+    return ('direct=off',) if virtqueue else ()
 
 
 def threads(iommu, options):
     """(properties of an adapter, arguments), with IOTHREAD=1 in the
     environment: it then works in an iothread, where it can."""
     if (os.environ.get('IOTHREAD') != '1' or iommu or queues() or
-            'direct-' in options or 'iothread=' in options):
+            'direct=' in options or 'version-1=' in options or
+            'iothread=' in options):
         return [], []
     return ['iothread=io0'], ['-object', 'iothread,id=io0']
 

@@ -263,7 +263,7 @@ QRdmaCq *qrdma_create_cq(QRdma *d, uint32_t cqe)
 {
     QRdmaCq *cq;
 
-    if (d->features & QRDMA_F(VIRTIO_RDMA_F_DIRECT_CQ)) {
+    if (qrdma_has(d, QRDMA_DIRECT_CQS)) {
         return qrdma_create_direct_cq(d, cqe, NULL);
     }
     cq = qrdma_own(d, sizeof(*cq));
@@ -319,7 +319,7 @@ uint8_t qrdma_resize_cq(QRdmaCq *cq, uint32_t cqe, uint32_t used)
 
 static bool host_numbers(const QRdma *d)
 {
-    return d->features & QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS);
+    return qrdma_has(d, QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS));
 }
 
 size_t qrdma_create_qp_rsp_size(const QRdma *d)
@@ -394,7 +394,7 @@ QRdmaQp *qrdma_create_qp_attr(QRdmaPd *pd, QRdmaCq *send_cq,
     QRdma *d = pd->dev;
     QRdmaQp *qp = qrdma_own(d, sizeof(*qp));
     RdmaQpInitAttr full = *init;
-    bool direct = d->features & QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP);
+    bool direct = qrdma_has(d, QRDMA_DIRECT_QPS);
     struct virtio_rdma_create_qp_req req;
 
     full.pdn = pd->pdn;

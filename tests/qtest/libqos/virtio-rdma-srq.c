@@ -47,7 +47,7 @@ QRdmaSrq *qrdma_create_srq_limit(QRdmaPd *pd, uint32_t max_wr,
     };
 
     struct virtio_rdma_create_srq_req req = encode(&attr);
-    bool direct = d->features & QRDMA_F(VIRTIO_RDMA_F_DIRECT_SRQ);
+    bool direct = qrdma_has(d, QRDMA_DIRECT_SRQS);
 
     srq->dev = d;
     if (direct) {

@@ -285,11 +285,8 @@ static bool ring_exists(QRdma *d, uint32_t i)
 {
     uint32_t events = VIRTIO_RDMA_EVENT_VQ(d->max_cq, d->max_qp);
 
-    if (i == events) {
-        return d->features & QRDMA_F(VIRTIO_RDMA_F_EVENTS);
-    }
-    if (i > events) {
-        return d->features & QRDMA_F(VIRTIO_RDMA_F_SRQ);
+    if (i >= events) {
+        return qrdma_has(d, QRDMA_F(VIRTIO_RDMA_F_VERSION_1));
     }
     /* QP 0 does not exist */
     return i != VIRTIO_RDMA_SQ_VQ(d->max_cq, 0) &&
@@ -298,6 +295,8 @@ static bool ring_exists(QRdma *d, uint32_t i)
 
 void qrdma_prepare(QRdma *d, uint64_t features, uint16_t ring_size)
 {
+    const uint64_t not_of_device = QRDMA_DIRECT &
+                                   ~QRDMA_F(VIRTIO_RDMA_F_DIRECT);
     QVirtioDevice *vdev = &d->pci->vdev;
     uint64_t offered;
 
@@ -306,17 +305,15 @@ void qrdma_prepare(QRdma *d, uint64_t features, uint16_t ring_size)
     qvirtio_set_driver(vdev);
     offered = qvirtio_get_features(vdev);
     d->features = features ?: QRDMA_FEATURES;
-    g_assert_cmphex(d->features & ~offered, ==, 0);
     /* On a host adapter no driver is served without. */
     d->features |= offered & QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS);
-    if (d->direct) {
-        d->features |= offered & (QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP) |
-                                  QRDMA_F(VIRTIO_RDMA_F_DIRECT_CQ) |
-                                  QRDMA_F(VIRTIO_RDMA_F_SHADOW_DOORBELL));
-        if (d->features & QRDMA_F(VIRTIO_RDMA_F_SRQ)) {
-            d->features |= offered & QRDMA_F(VIRTIO_RDMA_F_DIRECT_SRQ);
-        }
+    if (d->direct && (offered & QRDMA_F(VIRTIO_RDMA_F_DIRECT)) &&
+        (d->features & QRDMA_F(VIRTIO_RDMA_F_VERSION_1))) {
+        d->features |= QRDMA_DIRECT;
     }
+    d->direct_objects = d->features & not_of_device;
+    d->features &= ~not_of_device;
+    g_assert_cmphex(d->features & ~offered, ==, 0);
     qvirtio_set_features(vdev, d->features);
 
     d->ring_size = ring_size ?: QRDMA_RING_SIZE;
@@ -324,21 +321,18 @@ void qrdma_prepare(QRdma *d, uint64_t features, uint16_t ring_size)
     d->max_qp_direct = qrdma_config_le32(d, max_qp_direct);
     d->max_cq = qrdma_config_le32(d, max_cq);
     d->max_cq_direct = qrdma_config_le32(d, max_cq_direct);
-    if (d->features & QRDMA_F(VIRTIO_RDMA_F_MAC_MTU)) {
-        for (int i = 0; i < RDMA_MAC_LEN; i++) {
-            d->mac[i] = qrdma_config_read(
-                d, offsetof(struct virtio_rdma_config, mac) + i, 1);
-        }
-    }
-
-    d->max_srq_direct = qrdma_config_le32(d, max_srq_direct);
     d->max_srq = 0;
-    if (d->features & QRDMA_F(VIRTIO_RDMA_F_SRQ)) {
-        d->max_srq = qrdma_config_le32(d, max_srq);
+    d->max_srq_direct = qrdma_config_le32(d, max_srq_direct);
+    d->cqe_size = sizeof(struct virtio_rdma_cqe);
+    /* A driver of the RFC has it from the NIC. */
+    for (int i = 0; i < RDMA_MAC_LEN; i++) {
+        d->mac[i] = qrdma_config_read(
+            d, offsetof(struct virtio_rdma_config, mac) + i, 1);
     }
-    d->cqe_size = d->features & QRDMA_F(VIRTIO_RDMA_F_CQE_EX)
-                  ? sizeof(struct virtio_rdma_cqe_ex)
-                  : sizeof(struct virtio_rdma_cqe);
+    if (qrdma_has(d, QRDMA_F(VIRTIO_RDMA_F_VERSION_1))) {
+        d->max_srq = qrdma_config_le32(d, max_srq);
+        d->cqe_size = sizeof(struct virtio_rdma_cqe_ex);
+    }
     d->n_rings = VIRTIO_RDMA_SRQ_VQ(d->max_cq, d->max_qp, d->max_srq);
     d->rings = g_new0(QRdmaRing, d->n_rings);
     for (uint32_t i = 0; i < d->n_rings; i++) {

@@ -23,11 +23,19 @@
 #include "standard-headers/linux/virtio_rdma.h"
 
 #define QRDMA_F(bit) (1ull << (bit))
+/* A driver that knows no more than the RFC's device */
+#define QRDMA_RFC_FEATURES (QRDMA_F(VIRTIO_F_VERSION_1) | \
+                            QRDMA_F(VIRTIO_F_RING_RESET))
 /* What qrdma_start() negotiates when told nothing else. */
-#define QRDMA_FEATURES (QRDMA_F(VIRTIO_F_VERSION_1) | \
-                        QRDMA_F(VIRTIO_F_RING_RESET) | \
-                        QRDMA_F(VIRTIO_RDMA_F_EXT_STATUS) | \
-                        QRDMA_F(VIRTIO_RDMA_F_MAC_MTU))
+#define QRDMA_FEATURES (QRDMA_RFC_FEATURES | QRDMA_F(VIRTIO_RDMA_F_VERSION_1))
+/*
+ * F_DIRECT, and which objects use it: all others have virtqueues. The high bits
+ * are not the device's.
+ */
+#define QRDMA_DIRECT_QPS (QRDMA_F(VIRTIO_RDMA_F_DIRECT) | QRDMA_F(61))
+#define QRDMA_DIRECT_CQS (QRDMA_F(VIRTIO_RDMA_F_DIRECT) | QRDMA_F(62))
+#define QRDMA_DIRECT_SRQS (QRDMA_F(VIRTIO_RDMA_F_DIRECT) | QRDMA_F(63))
+#define QRDMA_DIRECT (QRDMA_DIRECT_QPS | QRDMA_DIRECT_CQS | QRDMA_DIRECT_SRQS)
 /* Depth of a ring when told nothing else. */
 #define QRDMA_RING_SIZE 64
 /* A millisecond of virtual time, in ns. */
@@ -81,6 +89,7 @@ struct QRdma {
     QVirtioPCIDevice *pci;
     uint16_t msix_vectors;          /* size of the table; 0: no MSI-X */
     uint64_t features;
+    uint64_t direct_objects;        /* the other bits of QRDMA_DIRECT_* */
     /* what to add to a guest address for the device, behind an IOMMU */
     uint64_t dma_offset;
     bool hasty;                     /* do not wait for commands' answers */
@@ -92,7 +101,7 @@ struct QRdma {
     uint32_t max_qp;                /* that have virtqueues */
     uint32_t max_qp_direct;
     uint32_t max_cq_direct;
-    uint32_t max_srq;               /* that have virtqueues; 0: no F_SRQ */
+    uint32_t max_srq;               /* that have virtqueues */
     uint32_t max_srq_direct;
     uint32_t cqe_size;              /* bytes, by the features */
     uint32_t n_rings;
@@ -223,6 +232,12 @@ typedef struct QRdmaTest {
 } QRdmaTest;
 
 void qrdma_add_tests(const char *prefix, const QRdmaTest *tests);
+
+/* Were all bits of @features negotiated? */
+static inline bool qrdma_has(const QRdma *d, uint64_t features)
+{
+    return ((d->features | d->direct_objects) & features) == features;
+}
 
 /* In the environment: the name of an RDMA device of the host */
 #define QRDMA_IBDEV "RDMA_TEST_IBDEV"

@@ -21,10 +21,6 @@
 #define DEVICE "-netdev hubport,id=n0,hubid=0 " \
     "-device virtio-rdma-pci,netdev=n0,addr=%d,max-qp=%d,max-cq=4,max-mr=%d," \
     "max-srq=%d"
-#define FEATURES (QRDMA_F(VIRTIO_RDMA_F_SRQ) | \
-                  QRDMA_F(VIRTIO_RDMA_F_MR_TABLES) | \
-                  QRDMA_F(VIRTIO_RDMA_F_REREG_MR) | \
-                  QRDMA_F(VIRTIO_RDMA_F_REG_PAGES))
 
 typedef struct virtio_rdma_reg_user_mr_req RegReq;
 typedef struct virtio_rdma_mr_rsp MrRsp;
@@ -46,7 +42,7 @@ static Fixture fixture_new(void)
     fail_alloc_begin();
     f.host = qrdma_host_start(DEVICE, SLOT, MAX_QP, MAX_MR, MAX_SRQ);
     f.d = qrdma_open(f.host, QPCI_DEVFN(SLOT, 0));
-    qrdma_start(f.d, QRDMA_FEATURES | FEATURES, 0);
+    qrdma_start(f.d, 0, 0);
     f.t = test_pair_on(f.d, RDMA_QPT_RC, 64, NULL);
     f.pages = qrdma_alloc(f.d, 2 * ENTRIES * 8);
     f.root = qrdma_alloc(f.d, 4096);

@@ -157,8 +157,6 @@ static void test_bring_up(void)
 
     qrdma_start(d, QRDMA_F(VIRTIO_F_VERSION_1) | QRDMA_F(VIRTIO_F_RING_RESET),
                 RING_SIZE);
-    /* without F_MAC_MTU the library does not know it */
-    memcpy(d->mac, "\x52\x54\x00\x12\x34\x01", RDMA_MAC_LEN);
     sq = VIRTIO_RDMA_SQ_VQ(d->max_cq, 2);
     rq = VIRTIO_RDMA_RQ_VQ(d->max_cq, 2);
     for (uint32_t qpn = 3; qpn < d->max_qp; qpn++) {

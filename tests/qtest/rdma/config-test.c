@@ -13,6 +13,9 @@ QEMU_BUILD_BUG_ON(offsetof(struct virtio_rdma_config, atomic_cap) != 96);
 QEMU_BUILD_BUG_ON(offsetof(struct virtio_rdma_config, max_pkeys) != 125);
 QEMU_BUILD_BUG_ON(offsetof(struct virtio_rdma_config, mac) != 128);
 QEMU_BUILD_BUG_ON(offsetof(struct virtio_rdma_config, max_inline_data) != 136);
+QEMU_BUILD_BUG_ON(offsetof(struct virtio_rdma_config, max_cqe_deep) != 152);
+QEMU_BUILD_BUG_ON(offsetof(struct virtio_rdma_config, max_reg_pages) != 168);
+QEMU_BUILD_BUG_ON(offsetof(struct virtio_rdma_config, max_srq_direct) != 184);
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_query_port_rsp) != 161);
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_map_mr_sg_req) != 32);
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_reg_user_mr_req) != 52);
@@ -50,7 +53,7 @@ static void test_offered_features(void)
     g_assert_true(offered & QRDMA_F(VIRTIO_F_RING_RESET));
     /* All that the spec names but F_HOST_NUMBERS, and nothing else */
     g_assert_cmphex(offered & 0xffffff, ==,
-                    ((QRDMA_F(VIRTIO_RDMA_F_QP_COUNTERS) << 1) - 1) &
+                    ((QRDMA_F(VIRTIO_RDMA_F_ATOMIC_WRITE) << 1) - 1) &
                     ~QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS));
 }
 
@@ -111,7 +114,7 @@ static void test_values(void)
     g_assert_cmpuint(le32_to_cpu(c.max_qp_wr_direct), ==, 32768);
     g_assert_cmpuint(le32_to_cpu(c.max_qp_direct), ==, TEST_MAX_QP);
     g_assert_cmpuint(le32_to_cpu(c.max_cqe), ==, 1024);
-    g_assert_cmpuint(le32_to_cpu(c.max_cqe_direct), ==, 32768);
+    g_assert_cmpuint(le32_to_cpu(c.max_cqe_deep), ==, 32768);
     g_assert_cmpuint(le32_to_cpu(c.max_cq_direct), ==, TEST_MAX_CQ);
     g_assert_cmpuint(le32_to_cpu(c.max_send_sge), >=, 4);
     g_assert_cmpuint(le32_to_cpu(c.max_recv_sge), >=, 4);
@@ -125,14 +128,19 @@ static void test_values(void)
     g_assert_cmpuint(c.atomic_cap, <=, VIRTIO_RDMA_ATOMIC_GLOB);
     g_assert_cmpuint(le32_to_cpu(c.max_mcast_grp), ==, TEST_MAX_MCAST_GRP);
     g_assert_cmpuint(le32_to_cpu(c.max_mcast_qp_attach), ==,
-                     TEST_MAX_MCAST_QPS);
+                     TEST_MAX_MCAST_GRP);
     g_assert_cmpuint(le32_to_cpu(c.max_total_mcast_qp_attach), ==,
-                     TEST_MAX_MCAST_GRP * TEST_MAX_MCAST_QPS);
+                     TEST_MAX_MCAST_GRP * TEST_MAX_MCAST_GRP);
     g_assert_cmpuint(le32_to_cpu(c.max_srq), ==, TEST_MAX_SRQ);
     g_assert_cmpuint(le32_to_cpu(c.max_srq_direct), ==, TEST_MAX_SRQ);
     g_assert_cmpuint(le32_to_cpu(c.max_srq_wr), ==, TEST_MAX_SRQ_WR);
     g_assert_cmpuint(le32_to_cpu(c.max_srq_sge), >=, 4);
     g_assert_cmpuint(le32_to_cpu(c.max_fast_reg_page_list_len), >=, 1);
+    g_assert_cmpuint(le32_to_cpu(c.max_reg_pages), ==,
+                     le32_to_cpu(c.max_fast_reg_page_list_len));
+    g_assert_cmpuint(le32_to_cpu(c.num_counters), ==,
+                     VIRTIO_RDMA_NUM_COUNTERS);
+    g_assert_cmphex(le64_to_cpu(c.mr_page_sizes) & 4096, ==, 4096);
     g_assert_cmpuint(le32_to_cpu(c.max_pi_fast_reg_page_list_len), ==, 0);
     g_assert_cmpuint(le16_to_cpu(c.max_pkeys), ==, 1);
     g_assert_cmpuint(c.local_ca_ack_delay, ==, 15);

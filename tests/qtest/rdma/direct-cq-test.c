@@ -9,9 +9,7 @@
 #include "qobject/qlist.h"
 #include "rdma-test.h"
 
-#define DIRECT QRDMA_F(VIRTIO_RDMA_F_DIRECT_CQ)
-#define DEEP QRDMA_F(VIRTIO_RDMA_F_CQ_DEEP)
-#define EVENTS QRDMA_F(VIRTIO_RDMA_F_EVENTS)
+#define DIRECT QRDMA_DIRECT_CQS
 #define NEXT VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION
 #define SOLICITED VIRTIO_RDMA_NOTIFY_SOLICITED
 #define DEPTH 8
@@ -41,7 +39,7 @@ static Loop loop_on(QRdma *d, QRdmaCq *cq)
 
 static Loop loop_new(void)
 {
-    QRdma *d = test_device_with(DIRECT | DEEP | EVENTS);
+    QRdma *d = test_device_with(DIRECT);
 
     qrdma_add_event_buffers(d, 8);
     return loop_on(d, qrdma_create_direct_cq(d, DEPTH, NULL));
@@ -49,7 +47,7 @@ static Loop loop_new(void)
 
 static Loop loop_with_events(uint32_t buffers)
 {
-    QRdma *d = test_device_with(DIRECT | DEEP | EVENTS);
+    QRdma *d = test_device_with(DIRECT);
     QRdmaEq *eq = qrdma_create_eq(d, buffers);
 
     qrdma_add_event_buffers(d, 8);
@@ -177,7 +175,7 @@ static void test_consumer_that_nobody_believes(void)
 
 static void test_slots_in_no_ram(void)
 {
-    QRdma *d = test_device_with(DIRECT | EVENTS);
+    QRdma *d = test_device_with(DIRECT);
     QRdmaCq cq = { .dev = d, .cqe = DEPTH };
     struct virtio_rdma_create_cq_req req = { .cqe = cpu_to_le32(DEPTH) };
     struct virtio_rdma_cqn rsp;
@@ -197,7 +195,7 @@ static void test_slots_in_no_ram(void)
 
 static void test_counters_in_no_ram(void)
 {
-    QRdma *d = test_device_with(DIRECT | EVENTS);
+    QRdma *d = test_device_with(DIRECT);
     QRdmaCq cq = { .dev = d, .cqe = DEPTH, .eq = qrdma_create_eq(d, 1) };
     struct virtio_rdma_create_cq_req req = { .cqe = cpu_to_le32(DEPTH) };
     struct virtio_rdma_cqn rsp;
@@ -235,7 +233,7 @@ static uint32_t number_in_slot(QRdma *d, uint32_t slot)
 
 static void test_slots_that_leave_ram(void)
 {
-    QRdma *d = test_device_with(DIRECT | EVENTS);
+    QRdma *d = test_device_with(DIRECT);
     QRdmaCq cq = { .dev = d, .cqe = DEPTH };
     struct virtio_rdma_create_cq_req req = { .cqe = cpu_to_le32(DEPTH) };
     struct virtio_rdma_cqn rsp;
@@ -437,7 +435,7 @@ static void test_reset_of_virtqueues(void)
 /* It is a CQ for DESTROY_CQ alone. */
 static void test_event_queue_is_no_cq(void)
 {
-    QRdma *d = test_device_with(DIRECT | DEEP);
+    QRdma *d = test_device_with(DIRECT);
     QRdmaEq *eq = qrdma_create_eq(d, 1);
     QRdmaCq *cq = qrdma_create_direct_cq(d, DEPTH, eq);
     QRdmaCq fake = { .dev = d, .cqn = eq->eqn };
@@ -621,15 +619,15 @@ static void test_deeper_than_a_virtqueue(void)
 
 static void test_more_than_there_are_virtqueues_for(void)
 {
-    QRdma *d = test_own_device("max-qp=8,max-cq=9,max-vq-cq=2");
+    QRdma *d = test_own_device("max-qp=8,max-cq=137");
     QRdmaEq *eq;
     uint32_t cqn;
 
     qrdma_start(d, QRDMA_FEATURES | DIRECT, 0);
-    g_assert_cmpuint(d->max_cq, ==, 2);
-    g_assert_cmpuint(d->max_cq_direct, ==, 9);
+    g_assert_cmpuint(d->max_cq, ==, 128);
+    g_assert_cmpuint(d->max_cq_direct, ==, 137);
     eq = qrdma_create_eq(d, 4);
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 136; i++) {
         Loop l = loop_on(d, qrdma_create_direct_cq(d, DEPTH, eq));
 
         qrdma_arm_direct_cq(l.cq, NEXT);

@@ -6,7 +6,7 @@
 #include "qemu/osdep.h"
 #include "rdma-test.h"
 
-#define DIRECT QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP)
+#define DIRECT QRDMA_DIRECT_QPS
 
 static void ring(QRdmaQp *qp)
 {

@@ -7,8 +7,7 @@
 #include "qemu/bswap.h"
 #include "rdma-test.h"
 
-#define FEATURES (QRDMA_F(VIRTIO_RDMA_F_SRQ) | QRDMA_F(VIRTIO_RDMA_F_EVENTS))
-#define DIRECT (FEATURES | QRDMA_F(VIRTIO_RDMA_F_DIRECT_SRQ))
+#define DIRECT QRDMA_DIRECT_SRQS
 #define DEPTH (1u << QRDMA_DIRECT_DEPTH_SHIFT)
 #define MAX_WR 32
 /* The local APIC, where no RAM is */
@@ -259,7 +258,7 @@ static void test_rules_of_create(void)
 /* Without it these fields have no meaning. */
 static void test_feature_is_needed(void)
 {
-    Create c = create_new(FEATURES);
+    Create c = create_new(0);
 
     c.req.flags = cpu_to_le32(UINT32_MAX);
     c.req.depth_shift = 99;
@@ -360,20 +359,23 @@ static void test_limit_of_a_broken_queue(void)
 
 static void test_more_than_there_are_virtqueues_for(void)
 {
-    QRdma *d = test_own_device("max-qp=8,max-cq=16,max-srq=5,max-vq-srq=2");
+    QRdma *d = test_own_device("max-qp=8,max-cq=16,max-srq=67");
     RdmaSrqAttr attr = { .max_wr = 4 };
     QRdmaPd *pd;
     uint32_t srqn;
 
     qrdma_start(d, QRDMA_FEATURES | DIRECT, 0);
-    g_assert_cmpuint(d->max_srq, ==, 2);
-    g_assert_cmpuint(d->max_srq_direct, ==, 5);
+    g_assert_cmpuint(d->max_srq, ==, 64);
+    g_assert_cmpuint(d->max_srq_direct, ==, 67);
     qrdma_setup_gids(d, 1);
     pd = qrdma_alloc_pd(d);
     attr.pdn = pd->pdn;
     /* Those with virtqueues have the lower numbers. */
     assert_ok(qrdma_try_create_srq(d, &attr, &srqn));
-    g_assert_cmpuint(srqn, <, 2);
+    g_assert_cmpuint(srqn, <, 64);
+    for (int i = 0; i < 62; i++) {
+        qrdma_create_srq(pd, MAX_WR, 2);
+    }
     for (int i = 0; i < 4; i++) {
         TestSrqPair p = test_srq_pair(pd, qrdma_create_srq(pd, MAX_WR, 2),
                                       RDMA_QPT_RC);
@@ -384,28 +386,6 @@ static void test_more_than_there_are_virtqueues_for(void)
         assert_ok(qrdma_destroy_qp(p.b));
     }
     assert_status(qrdma_try_create_srq(d, &attr, &srqn), NOMEM);
-    qrdma_host_stop(d->host);
-}
-
-/* None has a virtqueue. */
-static void test_no_virtqueues(void)
-{
-    QRdma *d = test_own_device("max-qp=8,max-cq=16,max-vq-srq=0");
-    RdmaSrqAttr attr = { .max_wr = 4 };
-    QRdmaPd *pd;
-    uint32_t srqn;
-    TestSrqPair p;
-
-    qrdma_start(d, QRDMA_FEATURES | DIRECT, 0);
-    g_assert_cmpuint(d->max_srq, ==, 0);
-    g_assert_cmpuint(d->max_srq_direct, ==, 64);
-    qrdma_setup_gids(d, 1);
-    pd = qrdma_alloc_pd(d);
-    attr.pdn = pd->pdn;
-    assert_status(qrdma_try_create_srq(d, &attr, &srqn), NOMEM);
-    p = test_srq_pair(pd, qrdma_create_srq(pd, MAX_WR, 2), RDMA_QPT_RC);
-    put_recv(&p, 3);
-    test_srq_transfer(&p, 3);
     qrdma_host_stop(d->host);
 }
 
@@ -472,7 +452,6 @@ const QRdmaTest direct_srq_tests[] = {
     { "limit-of-a-broken-queue", test_limit_of_a_broken_queue },
     { "more-than-there-are-virtqueues-for",
       test_more_than_there_are_virtqueues_for },
-    { "no-virtqueues", test_no_virtqueues },
     { "reset-of-virtqueues", test_reset_of_virtqueues },
     { "destroy-and-reset", test_destroy_and_reset },
     { "pages-are-given-back", test_pages_are_given_back },

@@ -11,8 +11,7 @@
 #include "rdma-test.h"
 #include "standard-headers/linux/virtio_pci.h"
 
-#define DIRECT QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP)
-#define EVENTS QRDMA_F(VIRTIO_RDMA_F_EVENTS)
+#define DIRECT QRDMA_DIRECT_QPS
 #define DEPTH (1u << QRDMA_DIRECT_DEPTH_SHIFT)
 #define SLOT (1u << QRDMA_DIRECT_SLOT_SHIFT)
 #define RECV_SLOT_SHIFT 5
@@ -20,7 +19,7 @@
 
 static TestPair direct_pair(void)
 {
-    TestPair t = test_pair_on(test_device_with(DIRECT | EVENTS), RDMA_QPT_RC,
+    TestPair t = test_pair_on(test_device_with(DIRECT), RDMA_QPT_RC,
                               64, NULL);
 
     qrdma_add_event_buffers(t.dev, 8);
@@ -357,18 +356,6 @@ static void test_rules_of_create(void)
     assert_ok(create(&c));
 }
 
-/* The memory of queues is no region, and may be longer than those. */
-static void test_queues_longer_than_regions(void)
-{
-    QRdma *d = test_own_device("max-mr-size=4096");
-    Create c;
-
-    qrdma_start(d, QRDMA_FEATURES | DIRECT, 0);
-    c = create_on(d);
-    assert_ok(create(&c));
-    qrdma_host_stop(d->host);
-}
-
 /* A receive queue of @depth slots, as small as they may be, of @c. */
 static void deepen_rq(Create *c, uint8_t depth_shift)
 {
@@ -415,7 +402,7 @@ static void fill_rq(Create *c, uint32_t count)
 static void test_deeper_than_a_virtqueue(void)
 {
     const uint8_t shift = 12;
-    Create c = create_new(DIRECT | QRDMA_F(VIRTIO_RDMA_F_CQ_DEEP));
+    Create c = create_new(DIRECT);
     QRdmaCq *cq = qrdma_create_cq(c.d, 1u << shift);
     RdmaQpAttr attr = { .qp_state = RDMA_QPS_INIT, .port_num = 1 };
     struct virtio_rdma_qpn rsp;
@@ -457,12 +444,12 @@ static void test_depth_has_a_limit(void)
 /* There are more numbers than those that have virtqueues. */
 static void test_more_than_there_are_virtqueues_for(void)
 {
-    QRdma *d = test_own_device("max-qp=300,max-vq-qp=4");
+    QRdma *d = test_own_device("max-qp=300");
     bool seen[300] = {};
     TestPair t;
     Create c;
 
-    g_assert_cmpuint(qrdma_config_le32(d, max_qp), ==, 4);
+    g_assert_cmpuint(qrdma_config_le32(d, max_qp), ==, 128);
     g_assert_cmpuint(qrdma_config_le32(d, max_qp_direct), ==, 300);
     d->direct = true;
     qrdma_start(d, QRDMA_FEATURES | DIRECT, 0);
@@ -481,36 +468,20 @@ static void test_more_than_there_are_virtqueues_for(void)
     }
     assert_status(create(&c), NOMEM);
     /* A notification of a virtqueue behind those of QPs is no QP's. */
-    qrdma_ring_kick(qrdma_ring(d, VIRTIO_RDMA_SQ_VQ(d->max_cq, 4)));
+    qrdma_ring_kick(qrdma_ring(d, VIRTIO_RDMA_SQ_VQ(d->max_cq, d->max_qp)));
     expect_works(&t);
     c.req.flags = 0;
     assert_status(create(&c), NOMEM);
     qrdma_reset(d);
     d->direct = false;
-    qrdma_start(d, QRDMA_FEATURES, 0);
-    t = test_pair_on(d, RDMA_QPT_RC, 64, NULL);
-    g_assert_cmpuint(MAX(t.a->qpn, t.b->qpn), ==, 3);
+    qrdma_start(d, 0, 0);
     c = create_on(d);
     c.req.flags = 0;
+    for (int i = 2; i < 128; i++) {
+        assert_ok(create(&c));
+    }
     assert_status(create(&c), NOMEM);
     qrdma_host_stop(d->host);
-}
-
-/* None but the reserved numbers has virtqueues. */
-static void test_no_number_with_virtqueues(void)
-{
-    for (int max = 1; max <= 2; max++) {
-        QRdma *d = test_own_device("max-vq-qp=%d", max);
-        Create c;
-
-        qrdma_start(d, QRDMA_FEATURES | DIRECT, 0);
-        c = create_on(d);
-        c.req.flags = 0;
-        assert_status(create(&c), NOMEM);
-        c = create_on(d);
-        assert_ok(create(&c));
-        qrdma_host_stop(d->host);
-    }
 }
 
 /* Peers see them: those of a guest say nothing about another one's. */
@@ -524,7 +495,7 @@ static void test_first_number_with_virtqueues_is_any(void)
         QRdmaCq *cq;
         QRdmaQp *qp;
 
-        qrdma_start(d, QRDMA_FEATURES, 0);
+        qrdma_start(d, 0, 0);
         cq = qrdma_create_cq(d, 8);
         qp = qrdma_create_qp(qrdma_alloc_pd(d), cq, cq, RDMA_QPT_RC);
         first = first ?: qp->qpn;
@@ -651,12 +622,10 @@ const QRdmaTest direct_tests[] = {
     { "doorbell-after-destroy", test_doorbell_after_destroy },
     { "storm-of-doorbells", test_storm_of_doorbells },
     { "rules-of-create", test_rules_of_create },
-    { "queues-longer-than-regions", test_queues_longer_than_regions },
     { "deeper-than-a-virtqueue", test_deeper_than_a_virtqueue },
     { "depth-has-a-limit", test_depth_has_a_limit },
     { "more-than-there-are-virtqueues-for",
       test_more_than_there_are_virtqueues_for },
-    { "no-number-with-virtqueues", test_no_number_with_virtqueues },
     { "first-number-with-virtqueues-is-any",
       test_first_number_with_virtqueues_is_any },
     { "feature-is-needed", test_feature_is_needed },

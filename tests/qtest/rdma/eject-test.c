@@ -15,10 +15,7 @@
 /* Registers of docs/specs/acpi_pci_hotplug.rst */
 #define EJECT 8
 #define SELECT 16
-#define FEATURES (QRDMA_FEATURES | \
-                  QRDMA_F(VIRTIO_RDMA_F_MR_TABLES) | \
-                  QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP) | \
-                  QRDMA_F(VIRTIO_RDMA_F_DIRECT_CQ))
+#define FEATURES (QRDMA_FEATURES | QRDMA_DIRECT_QPS | QRDMA_DIRECT_CQS)
 
 typedef struct Machine {
     const char *name;

@@ -20,12 +20,11 @@ static QRdma *device_get(void)
             "-netdev hubport,id=n0,hubid=0 -netdev hubport,id=n1,hubid=0 "
             "-device virtio-rdma-pci,id=rdma0,%s,addr=%d,"
             "max-qp=%d,max-cq=%d,max-mr=%d,max-pd=%d,gid-table-len=%d,"
-            "max-mw=%d,max-srq=%d,max-srq-wr=%d,max-mcast-grp=%d,"
-            "max-mcast-qp-attach=%d",
+            "max-mw=%d,max-srq=%d,max-srq-wr=%d,max-mcast-grp=%d",
             qrdma_ibdev() ? "rdmadev=v0" : "netdev=n0,mac=" TEST_MAC,
             TEST_SLOT, TEST_MAX_QP, TEST_MAX_CQ, TEST_MAX_MR, TEST_MAX_PD,
             TEST_GIDS, TEST_MAX_MW, TEST_MAX_SRQ, TEST_MAX_SRQ_WR,
-            TEST_MAX_MCAST_GRP, TEST_MAX_MCAST_QPS);
+            TEST_MAX_MCAST_GRP);
         device = qrdma_open(host, QPCI_DEVFN(TEST_SLOT, 0));
     }
     return device;
@@ -49,6 +48,14 @@ QRdma *test_device_with(uint64_t features)
         features &= qvirtio_get_features(vdev);
     }
     qrdma_start(d, features, 0);
+    return d;
+}
+
+QRdma *test_rfc_device(void)
+{
+    QRdma *d = device_get();
+
+    qrdma_start(d, QRDMA_RFC_FEATURES, 0);
     return d;
 }
 

@@ -170,7 +170,7 @@ static QRdma *device_with(const char *props)
         "-device virtio-rdma-pci,netdev=n0,addr=5,max-qp=8,max-cq=4%s", props);
     QRdma *d = qrdma_open(host, QPCI_DEVFN(5, 0));
 
-    qrdma_start(d, QRDMA_FEATURES, 0);
+    qrdma_start(d, 0, 0);
     return d;
 }
 

@@ -11,11 +11,7 @@
 #include "rdma-test.h"
 #include "standard-headers/linux/virtio_pci.h"
 
-#define FEATURES (QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP) | \
-                  QRDMA_F(VIRTIO_RDMA_F_DIRECT_CQ) | \
-                  QRDMA_F(VIRTIO_RDMA_F_DIRECT_SRQ) | \
-                  QRDMA_F(VIRTIO_RDMA_F_SRQ) | \
-                  QRDMA_F(VIRTIO_RDMA_F_EVENTS))
+#define FEATURES QRDMA_DIRECT
 #define NEXT VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION
 #define DEPTH 64
 #define LEN 9000                    /* three packets */
@@ -550,8 +546,8 @@ static void test_what_does_not_go_together_is_refused(void)
         const char *props;
         const char *in_message;
     } bad[] = {
-        { "'direct-qp': 'off'", "direct-qp" },
-        { "'direct-cq': 'off'", "direct-cq" },
+        { "'direct': 'off'", "direct" },
+        { "'version-1': 'off'", "version-1" },
         { "'modern-pio-notify': 'on'", "modern-pio-notify" },
         { "'iothread': 'r0'", "iothread" },
         { "'iothread': 'nosuch'", "nosuch" },

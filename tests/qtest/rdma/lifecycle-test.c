@@ -167,9 +167,7 @@ static void test_bus_master_off_with_traffic_in_flight(void)
 static void test_virtqueues_wait(const void *data)
 {
     bool bus_master = GPOINTER_TO_INT(data);
-    TestPair t = test_pair_on(test_device_with(QRDMA_F(
-                                  VIRTIO_RDMA_F_CQ_DEEP)),
-                              RDMA_QPT_RC, 64, NULL);
+    TestPair t = test_pair_on(test_device(), RDMA_QPT_RC, 64, NULL);
     QVirtioDevice *vdev = &t.dev->pci->vdev;
     QPCIDevice *pdev = t.dev->pci->pdev;
     QRdmaRing *ctrl = qrdma_ring(t.dev, VIRTIO_RDMA_CTRL_VQ);
@@ -436,7 +434,7 @@ static void test_out_of_file_descriptors(void)
     TestPair t;
     QRdmaQp *qp;
 
-    qrdma_start(d, QRDMA_FEATURES | QRDMA_F(VIRTIO_RDMA_F_SRQ), 0);
+    qrdma_start(d, 0, 0);
     t = test_pair_on(d, RDMA_QPT_RC, 64, NULL);
     before = open_files(d->host);
     qp = qrdma_create_qp(t.pd, t.cq_a, t.cq_a, RDMA_QPT_RC);

@@ -6,8 +6,6 @@
 #include "qemu/bswap.h"
 #include "rdma-test.h"
 
-#define FEATURES QRDMA_F(VIRTIO_RDMA_F_MCAST)
-
 static const uint8_t group6[RDMA_GID_LEN] = { 0xff, 0x0e, [15] = 1 };
 static const uint8_t group4[RDMA_GID_LEN] = {
     [10] = 0xff, 0xff, 239, 1, 2, 3,
@@ -15,7 +13,7 @@ static const uint8_t group4[RDMA_GID_LEN] = {
 
 static QRdma *start(void)
 {
-    QRdma *d = test_device_with(FEATURES);
+    QRdma *d = test_device();
 
     qrdma_setup_gids(d, 1);
     return d;
@@ -29,9 +27,9 @@ static QRdmaQp *new_ud(QRdmaPd *pd, QRdmaCq *cq)
     return qp;
 }
 
-static void test_commands_need_the_feature(void)
+static void test_driver_of_the_rfc(void)
 {
-    QRdma *d = test_device();
+    QRdma *d = test_rfc_device();
     QRdmaCq *cq = qrdma_create_cq(d, 8);
     QRdmaPd *pd = qrdma_alloc_pd(d);
     QRdmaQp *qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_UD);
@@ -44,9 +42,9 @@ static void test_commands_need_the_feature(void)
     };
     uint32_t qpn;
 
-    assert_status(qrdma_attach_mcast(qp, group6), NOTSUPP);
-    assert_status(qrdma_detach_mcast(qp, group6), NOTSUPP);
-    assert_status(qrdma_try_create_qp(d, &init, &qpn), NOTSUPP);
+    assert_status(qrdma_attach_mcast(qp, group6), ERR);
+    assert_status(qrdma_detach_mcast(qp, group6), ERR);
+    assert_status(qrdma_try_create_qp(d, &init, &qpn), ERR);
 }
 
 static void test_block_loopback_is_for_ud(void)
@@ -149,7 +147,7 @@ static void test_groups_and_their_qps_are_limited(void)
     QRdma *d = start();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     QRdmaCq *cq = qrdma_create_cq(d, 8);
-    QRdmaQp *qp[TEST_MAX_MCAST_QPS + 1];
+    QRdmaQp *qp[TEST_MAX_MCAST_GRP + 1];
     uint8_t gid[RDMA_GID_LEN];
 
     for (int i = 0; i < ARRAY_SIZE(qp); i++) {
@@ -159,17 +157,17 @@ static void test_groups_and_their_qps_are_limited(void)
     for (int round = 0; round < 3; round++) {
         for (int g = 0; g < TEST_MAX_MCAST_GRP; g++) {
             gid[15] = g;
-            for (int i = 0; i < TEST_MAX_MCAST_QPS; i++) {
+            for (int i = 0; i < TEST_MAX_MCAST_GRP; i++) {
                 assert_ok(qrdma_attach_mcast(qp[i], gid));
             }
-            assert_status(qrdma_attach_mcast(qp[TEST_MAX_MCAST_QPS], gid),
+            assert_status(qrdma_attach_mcast(qp[TEST_MAX_MCAST_GRP], gid),
                           NOMEM);
         }
         gid[15] = TEST_MAX_MCAST_GRP;
-        assert_status(qrdma_attach_mcast(qp[TEST_MAX_MCAST_QPS], gid),
+        assert_status(qrdma_attach_mcast(qp[TEST_MAX_MCAST_GRP], gid),
                       NOMEM);
         /* QPs leave their groups in the end */
-        for (int i = 0; i < TEST_MAX_MCAST_QPS; i++) {
+        for (int i = 0; i < TEST_MAX_MCAST_GRP; i++) {
             assert_ok(qrdma_destroy_qp(qp[i]));
             qp[i] = new_ud(pd, cq);
         }
@@ -249,7 +247,7 @@ static void test_loopback(const void *data)
 }
 
 const QRdmaTest mcast_tests[] = {
-    { "commands-need-the-feature", test_commands_need_the_feature },
+    { "driver-of-the-rfc", test_driver_of_the_rfc },
     { "block-loopback-is-for-ud", test_block_loopback_is_for_ud },
     { "only-multicast-addresses", test_only_multicast_addresses },
     { "only-ud-qps", test_only_ud_qps },

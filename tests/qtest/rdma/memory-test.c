@@ -28,11 +28,6 @@
 #define RD_ATOMIC 16
 #define MR_PAGES 256
 
-#define FEATURES (QRDMA_FEATURES | QRDMA_F(VIRTIO_RDMA_F_EVENTS) | \
-                  QRDMA_F(VIRTIO_RDMA_F_SRQ) | QRDMA_F(VIRTIO_RDMA_F_MW) | \
-                  QRDMA_F(VIRTIO_RDMA_F_CQ_DEEP) | \
-                  QRDMA_F(VIRTIO_RDMA_F_MCAST))
-
 /* The formulas */
 
 static uint64_t bound_of_qps(void)
@@ -228,7 +223,7 @@ static void test_guest_fills_all_tables(void)
     QRdma *d = qrdma_open(host, QPCI_DEVFN(SLOT, 0));
     uint64_t before, grown;
 
-    qrdma_start(d, FEATURES, SQ_DEPTH);
+    qrdma_start(d, 0, SQ_DEPTH);
     qrdma_setup_gids(d, 1);
     before = memory_of(host);
     fill(d);
@@ -253,7 +248,7 @@ static void test_page_lists_of_all_regions(void)
     QRdmaPd *pd;
     QRdmaMr *mr;
 
-    qrdma_start(d, FEATURES, 0);
+    qrdma_start(d, 0, 0);
     pd = qrdma_alloc_pd(d);
     mr = qrdma_reg_mr(pd, 0, 200 * 4096, TEST_ACCESS_ALL);
     qrdma_reg_mr(pd, 0, 100 * 4096, TEST_ACCESS_ALL);
@@ -314,7 +309,7 @@ static void test_regions_that_come_and_go(void)
     QRdmaPd *pd;
     QRdmaRing *r;
 
-    qrdma_start(d, QRDMA_FEATURES | QRDMA_F(VIRTIO_RDMA_F_MR_TABLES), 0);
+    qrdma_start(d, 0, 0);
     pd = qrdma_alloc_pd(d);
     r = qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ);
     reqs = qrdma_alloc(d, 2 * GONE_MRS * COMMAND_SIZE);

@@ -6,11 +6,6 @@
 #include "qemu/bswap.h"
 #include "migrate-test.h"
 
-#define BACKLOG_FEATURES (QRDMA_F(VIRTIO_RDMA_F_EVENTS) | \
-                 QRDMA_F(VIRTIO_RDMA_F_CQ_DEEP) | \
-                 QRDMA_F(VIRTIO_RDMA_F_CQ_RING_ARM) | \
-                 QRDMA_F(VIRTIO_RDMA_F_CQE_EX) | \
-                 QRDMA_F(VIRTIO_RDMA_F_COUNTERS))
 #define DEPTH 150
 #define BACKLOG 100
 #define WR_ID 0x1122334455660000ull
@@ -42,7 +37,7 @@ static QRdmaQp *make_backlog(Trip *t, uint32_t failed[2])
     QRdmaCq *cq;
     QRdmaQp *qp, *bad;
 
-    t->p = net_pair_new_with(&t->net, RDMA_QPT_RC, BACKLOG_FEATURES);
+    t->p = net_pair_new(&t->net, RDMA_QPT_RC);
     pd = t->p.a.pd;
     cq = qrdma_create_cq(d, 1000);
     cq->no_refill = true;
@@ -122,23 +117,21 @@ static void test_spoilt(void)
     /* "virtio/64bit_features", its version, and what the driver accepted */
     const uint32_t high = qp->dev->features >> 32;
     const uint32_t low = qp->dev->features;
-    const uint32_t no_events = low & ~(1u << VIRTIO_RDMA_F_EVENTS);
-    const uint32_t not_deep = low & ~(1u << VIRTIO_RDMA_F_CQ_DEEP);
+    const uint32_t not_v1 = low & ~(1u << VIRTIO_RDMA_F_VERSION_1);
     const TripSpoilt cases[] = {
         { "depth", { cqn, DEPTH }, 2, 1, BACKLOG - 1,
           "has n_backlog=100, but at most 99" },
         /* Refused before there is memory for a backlog */
         { "depth", { cqn, DEPTH }, 2, 1, UINT32_MAX, "within their limits" },
         { "depth", { cqn, DEPTH }, 2, 1, 1048576, "within their limits" },
-        { "number", { cqn, DEPTH }, 2, 0, 6, "CQ 6 in the migration" },
+        { "number", { cqn, DEPTH }, 2, 0, 7, "CQ 7 in the migration" },
         { "type", { 1, bad[0], 1, bad[1] }, 4, 0, 77, "type=77, id=" },
         { "type", { 1, bad[0], 1, bad[1] }, 4, 0, 0xff, "type=255, id=" },
         { "id", { 1, bad[0], 1, bad[1] }, 4, 1, 8, "type=1, id=8," },
         { "twice", { 1, bad[0], 1, bad[1] }, 4, 3, bad[0], "and come once" },
-        { "features", { 0x75726573, 1, high, low }, 4, 3, no_events,
-          "did not accept events" },
-        { "features", { 0x75726573, 1, high, low }, 4, 3, not_deep,
-          "n_backlog=100, but at most 0" },
+        { "features", { 0x75726573, 1, high, low }, 4, 3, not_v1,
+          "events in the migration stream, but the driver did not accept "
+          "version-1" },
     };
 
     trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
@@ -184,16 +177,17 @@ static void test_qps_that_fail_after_arrival(void)
     QRdmaCq *cq;
     TripSpoilt cases[3];
 
-    t->p = net_pair_new_with(&t->net, RDMA_QPT_RC,
-                             QRDMA_F(VIRTIO_RDMA_F_EVENTS));
+    t->p = net_pair_new(&t->net, RDMA_QPT_RC);
     pd = t->p.a.pd;
     cq = qrdma_create_cq(pd->dev, 1);
     cq->no_refill = true;
     for (int i = 0; i < 3; i++) {
         qp[i] = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
         assert_ok(qrdma_modify_init(qp[i], 0));
-        qrdma_recv(qp[i], 2 * i, NULL);
-        qrdma_recv(qp[i], 2 * i + 1, NULL);
+        /* one finds a buffer, one waits for another, one is too many */
+        for (int j = 0; j < 3; j++) {
+            qrdma_recv(qp[i], 3 * i + j, NULL);
+        }
     }
     qrdma_settle(pd->dev);
 
@@ -213,27 +207,33 @@ static void test_qps_that_fail_after_arrival(void)
     for (int i = 0; i < 3; i++) {
         g_assert_cmpint(qrdma_qp_state(qp[i]), ==, RDMA_QPS_ERR);
         qrdma_reap(&qp[i]->rq);
-        g_assert_cmpuint(qp[i]->rq.retired, ==, 2);
+        g_assert_cmpuint(qp[i]->rq.retired, ==, 3);
     }
 }
 
 /* What was in flight at the source goes back to the ring at the destination. */
 static void test_rings_of_all_kinds(void)
 {
-    static const uint64_t features[] = {
-        QRDMA_F(VIRTIO_F_RING_PACKED),
-        QRDMA_F(VIRTIO_F_IN_ORDER),
-        QRDMA_F(VIRTIO_F_RING_PACKED) | QRDMA_F(VIRTIO_F_IN_ORDER),
+    static const struct {
+        uint64_t features;
+        bool rfc;
+    } kinds[] = {
+        { QRDMA_F(VIRTIO_F_RING_PACKED) },
+        { QRDMA_F(VIRTIO_F_IN_ORDER) },
+        { QRDMA_F(VIRTIO_F_RING_PACKED) | QRDMA_F(VIRTIO_F_IN_ORDER) },
+        { QRDMA_F(VIRTIO_F_IN_ORDER), .rfc = true },
     };
     const QRdmaPath path = { .timeout = MIGRATE_TIMEOUT_CODE };
     uint8_t wqe[QRDMA_WQE_ROOM];
 
-    for (int i = 0; i < ARRAY_SIZE(features); i++) {
+    for (int i = 0; i < ARRAY_SIZE(kinds); i++) {
+        uint64_t features = kinds[i].features;
         g_autoptr(Trip) t = trip_of_rings();
         QRdmaQp *a, *b;
         RdmaWc wc;
 
-        t->p = net_pair_new_with(&t->net, RDMA_QPT_RC, features[i]);
+        t->p = kinds[i].rfc ? net_pair_rfc(&t->net, RDMA_QPT_RC, features)
+                            : net_pair_new_with(&t->net, RDMA_QPT_RC, features);
         a = t->p.a.qp;
         b = t->p.b.qp;
         qrdma_connect(a, b, &path);

@@ -6,17 +6,14 @@
 #include <glib/gstdio.h>
 #include "migrate-test.h"
 
-#define FEATURES (QRDMA_F(VIRTIO_RDMA_F_COUNTERS) | \
-                  QRDMA_F(VIRTIO_RDMA_F_QP_COUNTERS))
-
 #define WRITES 10
 #define LEN 100
 
-static Trip *trip_with(uint64_t features)
+static Trip *trip_with(void)
 {
     Trip *t = trip_new(NULL);
 
-    t->p = net_pair_new_with(&t->net, RDMA_QPT_RC, features);
+    t->p = net_pair_new(&t->net, RDMA_QPT_RC);
     qrdma_connect(t->p.a.qp, t->p.b.qp, NULL);
     return t;
 }
@@ -38,7 +35,7 @@ static void get(Trip *t, uint64_t *values)
 /* They go on. On the way, or from there, a frame may be sent again. */
 static void test_qp_counters(void)
 {
-    g_autoptr(Trip) t = trip_with(FEATURES);
+    g_autoptr(Trip) t = trip_with();
     uint64_t before[VIRTIO_RDMA_NUM_COUNTERS];
     uint64_t after[VIRTIO_RDMA_NUM_COUNTERS];
 
@@ -66,7 +63,7 @@ static void test_qp_counters(void)
 
 static void test_spoilt(void)
 {
-    g_autoptr(Trip) t = trip_with(FEATURES);
+    g_autoptr(Trip) t = trip_with();
     uint32_t qpn = t->p.a.qp->qpn;
     /* One record: a packet of @qpn, in the high half of the first counter */
     const TripSpoilt cases[] = {
@@ -81,27 +78,8 @@ static void test_spoilt(void)
     trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
 }
 
-/* A driver that did not ask for it can go where there is no such thing. */
-static void test_without_the_feature(void)
-{
-    g_autoptr(Trip) t = trip_with(QRDMA_F(VIRTIO_RDMA_F_COUNTERS));
-    g_autofree char *path = g_strdup_printf("%s/migrate", t->net.dir);
-    g_autofree char *uri = g_strdup_printf("unix:%s", path);
-    QTestState *to;
-
-    write_once(t);
-    to = trip_start_destination(t, 0, MIGRATE_DEVICE ",qp-counters=off", "");
-    trip_migrate_from(to, uri);
-    trip_migrate_to(t, 0, uri);
-    g_assert_true(trip_migration_done(t->net.host[0]->qts));
-    trip_take_over(t, 0, to);
-    g_unlink(path);
-    write_once(t);
-}
-
 const QRdmaTest migrate_counters_tests[] = {
     { "qp-counters", test_qp_counters },
     { "qp-counters-spoilt", test_spoilt },
-    { "qp-counters-without-the-feature", test_without_the_feature },
     {}
 };

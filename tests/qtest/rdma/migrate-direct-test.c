@@ -108,8 +108,7 @@ static void test_counts_of_a_cq(void)
     g_autoptr(Trip) t = trip_new(NULL);
     QRdmaQp *qp;
 
-    t->p = net_pair_new_with(&t->net, RDMA_QPT_RC,
-                             QRDMA_F(VIRTIO_RDMA_F_EVENTS));
+    t->p = net_pair_new(&t->net, RDMA_QPT_RC);
     qrdma_add_event_buffers(t->net.dev[0], 4);
     qp = loop_new(t, NULL);
     qp->send_cq->no_refill = true;
@@ -208,7 +207,7 @@ static void test_refused_at_the_end(void)
     features = t->net.dev[0]->features;
     bad.find[2] = features >> 32;
     bad.find[3] = features;
-    bad.by = (uint32_t)features & ~(1u << VIRTIO_RDMA_F_DIRECT_QP);
+    bad.by = (uint32_t)features & ~(1u << VIRTIO_RDMA_F_DIRECT);
     trip_look_at_refused(t, 0, &bad);
 }
 
@@ -260,9 +259,7 @@ static QRdmaSrq *srq_new(Trip *t, uint32_t max_wr, QRdmaQp **from)
 
 static void connect_with_srqs(Trip *t)
 {
-    t->p = net_pair_new_with(&t->net, RDMA_QPT_RC,
-                             QRDMA_F(VIRTIO_RDMA_F_SRQ) |
-                             QRDMA_F(VIRTIO_RDMA_F_EVENTS));
+    t->p = net_pair_new(&t->net, RDMA_QPT_RC);
     qrdma_add_event_buffers(t->net.dev[0], 8);
 }
 
@@ -349,15 +346,17 @@ static void test_spoilt_direct_srqs(void)
 
 static void test_spoilt_number_without_virtqueues(void)
 {
-    g_autoptr(Trip) t = trip_new(NULL);
-    TripSpoilt it = { "qpn", {}, 2, 0, 7,
-                      "QP 7 in the migration stream has qpn, with "
-                      "virtqueues=7, but at most 6 is possible", .copies = 1 };
+    g_autoptr(Trip) t = trip_new_with(NULL, MIGRATE_DEVICE ",max-qp=130");
+    TripSpoilt it = { "qpn", {}, 2, 0, 128,
+                      "QP 128 in the migration stream has qpn, with "
+                      "virtqueues=128, but at most 127 is possible",
+                      .copies = 1 };
 
+    t->net.dev[0]->direct = false;
     trip_connect(t);
-    it.find[0] = t->p.b.qp->qpn;
-    it.find[1] = t->p.b.qp->pd->pdn;
-    trip_refuse_spoilt(t, 1, &it, 1);
+    it.find[0] = t->p.a.qp->qpn;
+    it.find[1] = t->p.a.qp->pd->pdn;
+    trip_refuse_spoilt(t, 0, &it, 1);
 }
 
 /* A device that has direct queues, for a driver that knows of none */
@@ -366,12 +365,11 @@ static void test_direct_queues_without_the_feature(void)
     g_autoptr(Trip) t = trip_new(NULL);
     /* "virtio/64bit_features", its version, and what the driver accepted */
     TripSpoilt cases[] = {
-        { "features", { 0x75726573, 1 }, 4, 3, 1u << VIRTIO_RDMA_F_DIRECT_QP,
-          "did not accept direct-qp" },
-        { "features", { 0x75726573, 1 }, 4, 3, 1u << VIRTIO_RDMA_F_DIRECT_CQ,
-          "did not accept direct-cq" },
-        { "features", { 0x75726573, 1 }, 4, 3,
-          1u << VIRTIO_RDMA_F_DIRECT_SRQ, "did not accept direct-srq" },
+        { "features", { 0x75726573, 1 }, 4, 3, 1u << VIRTIO_RDMA_F_DIRECT,
+          "direct queue pairs in the migration stream, but the driver did not "
+          "accept direct" },
+        { "features", { 0x75726573, 1 }, 4, 3, 1u << VIRTIO_RDMA_F_VERSION_1,
+          "did not accept version-1" },
     };
     QRdmaQp *from;
 

@@ -76,9 +76,8 @@ void trip_hot_plug(Trip *t, int side)
     qtest_qmp_assert_success(t->net.host[side]->qts,
         "{'execute': 'device_add', 'arguments': {"
         "'driver': 'virtio-rdma-pci', 'id': 'plugged', 'netdev': 'n0', "
-        "'addr': '4', 'max-qp': 8, 'max-vq-qp': 7, 'max-cq': 7, "
-        "'max-vq-cq': 6, "
-        "'max-mr': 32, 'max-pd': 8, 'mac': %s}}", mac);
+        "'addr': '4', 'max-qp': 8, 'max-cq': 7, 'max-mr': 32, 'max-pd': 8, "
+        "'mac': %s}}", mac);
     t->net.dev[side] = qrdma_open(t->net.host[side], QPCI_DEVFN(4, 0));
     t->net.dev[side]->direct = side == 0;
     wait_connected(t, t->net.host[side]->qts);
@@ -119,9 +118,10 @@ Trip *trip_new_with(const char *lossy, const char *device)
     }
     t->hub = qtest_initf("-machine none -nodefaults %s", ports->str);
     for (int i = 0; i < 2; i++) {
-        g_autofree char *args = host_args(t, i, i == 0 ? device
-                                                      : MIGRATE_DEVICE);
+        g_autofree char *args = NULL;
 
+        t->device[i] = i == 0 ? device : MIGRATE_DEVICE;
+        args = host_args(t, i, t->device[i]);
         t->net.host[i] = qrdma_host_start("%s", args);
         t->net.dev[i] = qrdma_open(t->net.host[i], QPCI_DEVFN(4, 0));
         wait_connected(t, t->net.host[i]->qts);
@@ -262,7 +262,7 @@ void trip_move(Trip *t, int side, const char *capability)
 {
     g_autofree char *path = g_strdup_printf("%s/migrate", t->net.dir);
     g_autofree char *uri = g_strdup_printf("unix:%s", path);
-    QTestState *to = trip_start_destination(t, side, MIGRATE_DEVICE, "");
+    QTestState *to = trip_start_destination(t, side, t->device[side], "");
 
     trip_set_capability(t->net.host[side]->qts, capability);
     trip_set_capability(to, capability);
@@ -283,7 +283,7 @@ void trip_move_both(Trip *t)
 
         path[i] = g_strdup_printf("%s/migrate%d", t->net.dir, i);
         uri = g_strdup_printf("unix:%s", path[i]);
-        to[i] = trip_start_destination(t, i, MIGRATE_DEVICE, "");
+        to[i] = trip_start_destination(t, i, t->device[i], "");
         trip_migrate_from(to[i], uri);
         trip_migrate_to(t, i, uri);
     }
@@ -305,7 +305,7 @@ void trip_move_by_file(Trip *t, int side)
 
     trip_migrate_to(t, side, uri);
     g_assert_true(trip_migration_done(t->net.host[side]->qts));
-    to = trip_start_destination(t, side, MIGRATE_DEVICE, "");
+    to = trip_start_destination(t, side, t->device[side], "");
     trip_migrate_from(to, uri);
     trip_take_over(t, side, to);
     g_unlink(path);
@@ -354,7 +354,7 @@ void trip_refuse_spoilt(Trip *t, int side, const TripSpoilt *cases,
         g_assert_true(g_file_get_contents(path, &data, &size, NULL));
         g_assert_true(g_file_set_contents(copy, data, size, NULL));
         spoil(copy, &cases[i]);
-        to = trip_start_destination(t, side, MIGRATE_DEVICE, redirect);
+        to = trip_start_destination(t, side, t->device[side], redirect);
         t->moves[side]--;
         qtest_set_expected_status(to, 1);
         trip_migrate_from(to, copy_uri);
@@ -397,7 +397,7 @@ void trip_look_at_refused(Trip *t, int side, const TripSpoilt *c)
     trip_migrate_to(t, side, uri);
     g_assert_true(trip_migration_done(t->net.host[side]->qts));
     spoil(path, c);
-    to = trip_start_destination(t, side, MIGRATE_DEVICE, "");
+    to = trip_start_destination(t, side, t->device[side], "");
     t->moves[side]--;
     qtest_qmp_assert_success(to, "{'execute': 'migrate-incoming', "
                              "'arguments': {'uri': %s, "
@@ -428,7 +428,7 @@ void trip_move_spoilt(Trip *t, int side, const TripSpoilt *cases, unsigned n)
     for (unsigned i = 0; i < n; i++) {
         spoil(path, &cases[i]);
     }
-    to = trip_start_destination(t, side, MIGRATE_DEVICE, "");
+    to = trip_start_destination(t, side, t->device[side], "");
     trip_migrate_from(to, uri);
     trip_take_over(t, side, to);
     g_unlink(path);

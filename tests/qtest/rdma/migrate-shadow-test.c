@@ -15,8 +15,7 @@ static uint64_t connect_with_shadow(Trip *t)
 {
     uint64_t shadow;
 
-    t->p = net_pair_new_with(&t->net, RDMA_QPT_RC,
-                             QRDMA_F(VIRTIO_RDMA_F_SHADOW_DOORBELL));
+    t->p = net_pair_new(&t->net, RDMA_QPT_RC);
     shadow = qrdma_alloc(t->net.dev[0], 4096);
     assert_ok(qrdma_set_shadow(t->net.dev[0], PAGE, shadow));
     return shadow;
@@ -172,8 +171,8 @@ static void test_spoilt_shadow(void)
         { "address", { 1, PAGE, high, low }, 4, 3, low | 4,
           "which must be that of a page" },
         { "features", { 0x75726573, 1, features >> 32, features }, 4, 3,
-          (uint32_t)features & ~(1u << VIRTIO_RDMA_F_SHADOW_DOORBELL),
-          "did not accept shadow-doorbell" },
+          (uint32_t)features & ~(1u << VIRTIO_RDMA_F_DIRECT),
+          "did not accept direct" },
     };
 
     trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));

@@ -20,13 +20,10 @@
 /* What the guest knows is spelled out: defaults may change. */
 #define DEVICE \
     "virtio-rdma-pci,max-qp=8,max-cq=6,max-mr=32,max-pd=8,max-srq=4," \
-    "max-mw=32,max-mcast-grp=8,max-mcast-qp-attach=8,max-mr-size=64G," \
-    "queue-size=128,max-sge=8,max-inline=128,max-rd-atomic=8," \
-    "gid-table-len=8,max-cqe=1000,max-srq-wr=128,"
-#define NOT_DIRECT "direct-qp=off,direct-cq=off,direct-srq=off"
-#define DIRECT \
-    "direct-qp=on,direct-cq=on,direct-srq=on,shadow-doorbell=on," \
-    "max-vq-qp=4,max-vq-cq=4,max-vq-srq=2,max-qp-wr=512,vectors=7"
+    "max-mw=32,max-mcast-grp=8,queue-size=128,max-sge=8,max-inline=128," \
+    "max-rd-atomic=8,gid-table-len=8,max-cqe=1000,max-srq-wr=128,version-1=on,"
+#define NOT_DIRECT "direct=off"
+#define DIRECT "direct=on,max-qp-wr=512,vectors=7"
 /* That of the oldest series, which all know */
 #define MACHINE "pc-i440fx-10.0,acpi=off,suppress-vmdesc=on"
 
@@ -51,29 +48,31 @@ static const char to_peer[] = "from the peer to the queue pair ";
 static const char to_srq[] = "from it to the shared receives  ";
 static const char to_group[] = "from somebody to all of a group ";
 
-/* All that a device with an engine has, as the driver for Linux takes them */
-#define DRIVER_FEATURES \
-    (((2ull << VIRTIO_RDMA_F_QP_COUNTERS) - 1) & \
-     ~QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS))
-
 /* What a stream has in it */
 typedef struct Kind {
     const char *name;
     const char *properties;
-    uint64_t features;              /* 0: those that any driver has */
+    uint64_t features;              /* that the driver takes */
+    bool more;                      /* than the RFC's device has */
     int qps, srqs, mws;
 } Kind;
 
+/* A driver that knows no more than the RFC's device */
 static const Kind plain = {
     .name = "",
     .properties = NOT_DIRECT,
+    .features = QRDMA_RFC_FEATURES,
     .qps = 1,
 };
 
+/* All that a device with an engine has, as the driver for Linux takes them */
 static const Kind direct = {
     .name = "-direct",
     .properties = DIRECT,
-    .features = QRDMA_FEATURES | DRIVER_FEATURES,
+    .features = QRDMA_FEATURES | QRDMA_DIRECT |
+                QRDMA_F(VIRTIO_RDMA_F_FLUSH) |
+                QRDMA_F(VIRTIO_RDMA_F_ATOMIC_WRITE),
+    .more = true,
     .qps = 3,
     .srqs = 1,
     .mws = 1,
@@ -143,8 +142,8 @@ static void connect_far(QRdmaQp *qp)
 }
 
 /*
- * What takes more features: a member of a group, a connection that takes its
- * receives from an SRQ, a window, a doorbell in memory.
+ * What takes more than the RFC's device: a member of a group, a connection that
+ * takes its receives from an SRQ, a window, a doorbell in memory.
  */
 static void make_more(QRdmaPd *pd, QRdmaCq *cq, QRdmaMr *mr)
 {
@@ -195,7 +194,7 @@ static void make_stream(const Kind *kind, const char *path)
     pd = qrdma_alloc_pd(d);
     cq = qrdma_create_cq(d, 40);
     mr = qrdma_reg_mr(pd, 0x100000, 16384, NET_ACCESS_ALL);
-    if (kind->features) {
+    if (kind->more) {
         make_more(pd, cq, mr);
     }
     for (int i = 0; i < LEN; i++) {
@@ -359,7 +358,7 @@ static void expect_receives(Stored *s, QTestState *qts, const uint8_t *from)
 
     send_text(s, from, false, &bth, to_peer);
     expect_text(s, qts, to_peer);
-    if (s->kind->features) {
+    if (s->kind->more) {
         bth.dqpn = find_qpn(qts, true);
         send_text(s, from, false, &bth, to_srq);
         expect_text(s, qts, to_srq);

@@ -10,14 +10,14 @@
 #include "net-test.h"
 
 #define MIGRATE_DEVICE \
-    "virtio-rdma-pci,max-qp=8,max-vq-qp=7,max-cq=7,max-vq-cq=6,max-mr=32," \
-    "max-pd=8,packed=on,in_order=on"
+    "virtio-rdma-pci,max-qp=8,max-cq=7,max-mr=32,max-pd=8,packed=on,in_order=on"
 #define MIGRATE_TIMEOUT_CODE 8
 #define MIGRATE_TIMEOUT_NS (4096ll << MIGRATE_TIMEOUT_CODE)
 
 typedef struct Trip {
     Net net;
     QTestState *hub;
+    const char *device[2];          /* of each side, and of its destinations */
     unsigned moves[2];              /* of each side */
     int64_t now[2];                 /* virtual time when it left */
     NetPair p;

@@ -81,8 +81,7 @@ static void test_amid_a_long_registration(void)
         QRdma *d = t->net.dev[0];
         uint64_t rsp;
 
-        t->p = net_pair_new_with(&t->net, RDMA_QPT_RC, features[i] |
-                                 QRDMA_F(VIRTIO_RDMA_F_MR_TABLES));
+        t->p = net_pair_new_with(&t->net, RDMA_QPT_RC, features[i]);
         for (;;) {
             rsp = enqueue_long(t->p.a.pd);
             stop(d);

@@ -154,12 +154,7 @@ void walk_collect(Walk *t);
 void walk_finish(Walk *t);
 
 /* migrate-walk-objects.c: what there is besides connections and regions */
-#define WALK_FEATURES (QRDMA_F(VIRTIO_RDMA_F_EVENTS) | \
-                       QRDMA_F(VIRTIO_RDMA_F_SRQ) | \
-                       QRDMA_F(VIRTIO_RDMA_F_MW) | \
-                       QRDMA_F(VIRTIO_RDMA_F_REG_PAGES) | \
-                       QRDMA_F(VIRTIO_RDMA_F_REREG_MR) | \
-                       QRDMA_F(VIRTIO_RDMA_F_FLUSH) | \
+#define WALK_FEATURES (QRDMA_F(VIRTIO_RDMA_F_FLUSH) | \
                        QRDMA_F(VIRTIO_RDMA_F_ATOMIC_WRITE))
 
 /* Makes them, with a queue pair of side 1 that uses the SRQ. */

@@ -8,8 +8,6 @@
 #include "qemu/units.h"
 #include "rdma-test.h"
 
-#define FEATURES (QRDMA_F(VIRTIO_RDMA_F_MR_TABLES) | \
-                  QRDMA_F(VIRTIO_RDMA_F_REREG_MR))
 #define ENTRIES 512
 
 typedef struct virtio_rdma_reg_user_mr_req RegReq;
@@ -74,7 +72,7 @@ static uint64_t new_circle(QRdma *d)
 
 static void test_page_sizes(void)
 {
-    QRdma *d = test_device_with(FEATURES);
+    QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     struct virtio_rdma_config c;
     uint64_t sizes;
@@ -101,10 +99,10 @@ static void test_page_sizes(void)
     }
 }
 
-/* Without the feature these bytes are surplus. */
-static void test_ignored_without_the_feature(void)
+/* To the RFC's REG_USER_MR these bytes are surplus. */
+static void test_driver_of_the_rfc(void)
 {
-    QRdma *d = test_device();
+    QRdma *d = test_rfc_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     RegReq req = new_req(pd, new_table(d, 1, 0x1000, 0), 1, 0, 0);
 
@@ -116,7 +114,7 @@ static void test_ignored_without_the_feature(void)
 /* All that is said of 4096 holds for the page size. */
 static void test_large_pages_are_checked_alike(void)
 {
-    QRdma *d = test_device_with(FEATURES);
+    QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     uint64_t table = new_table(d, 3, 0, 2 * MiB);
     RegReq good = new_req(pd, table, 2, 21, 0);
@@ -151,7 +149,7 @@ static void test_large_pages_are_checked_alike(void)
 
 static void test_level_counts(void)
 {
-    QRdma *d = test_device_with(FEATURES);
+    QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     const uint32_t bad[] = { 4, 5, 0x7fffffff, 0x80000000, UINT32_MAX };
     uint64_t table = new_table(d, 1, 0x1000, 0);
@@ -183,7 +181,7 @@ static void test_more_pages_than_the_levels_reach(void)
         { ENTRIES * ENTRIES + 1, 2, false }, { UINT32_MAX, 1, false },
         { UINT32_MAX, 3, false },
     };
-    QRdma *d = test_device_with(FEATURES);
+    QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     uint64_t pages = new_table(d, ENTRIES + 8, 0, 4096);
     uint64_t root = new_table(d, ENTRIES, pages, 0);
@@ -205,7 +203,7 @@ static void test_more_pages_than_the_levels_reach(void)
 
 static void test_tables_must_be_aligned(void)
 {
-    QRdma *d = test_device_with(FEATURES);
+    QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     uint64_t pages = new_table(d, 1024, 0, 4096);
     uint64_t root = new_table(d, 2, pages, 4096);
@@ -231,7 +229,7 @@ static void test_tables_must_be_aligned(void)
 
 static void test_tables_outside_ram(void)
 {
-    QRdma *d = test_device_with(FEATURES);
+    QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     uint64_t pages = new_table(d, ENTRIES, 0, 4096);
     const uint64_t bad[] = {
@@ -263,7 +261,7 @@ static void test_tables_outside_ram(void)
 /* A tree of tables that lead to themselves is as good as any other. */
 static void test_tables_in_a_circle(void)
 {
-    QRdma *d = test_device_with(FEATURES);
+    QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     uint64_t table = new_circle(d);
     RegReq req = new_req(pd, table, 1000000, 12, 3);
@@ -274,7 +272,7 @@ static void test_tables_in_a_circle(void)
 /* The lists of all regions together are bounded, however they are made. */
 static void test_pages_of_all_regions_are_limited(void)
 {
-    QRdma *d = test_device_with(FEATURES);
+    QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     uint64_t table = new_circle(d);
     const uint32_t npages = 3 * 1024 * 1024;
@@ -299,7 +297,7 @@ static void test_pages_of_all_regions_are_limited(void)
 
 static void test_mappings_count(void)
 {
-    QRdma *d = test_device_with(FEATURES);
+    QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     uint64_t table = new_circle(d);
     RegReq req = new_req(pd, table, 8 * 1024 * 1024 - 1023, 12, 3);
@@ -324,7 +322,7 @@ static void test_mappings_count(void)
 /* It tells how long that takes, too. */
 static void test_a_gibibyte_of_pages_of_any_size(void)
 {
-    QRdma *d = test_device_with(FEATURES);
+    QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     const uint32_t shifts[] = { 12, 21, 30 };
 
@@ -355,7 +353,7 @@ static void test_a_gibibyte_of_pages_of_any_size(void)
 /* As large as max_mr_size, and not a byte more. */
 static void test_huge_regions(void)
 {
-    QRdma *d = test_device_with(FEATURES);
+    QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     const struct {
         uint64_t size;
@@ -397,22 +395,9 @@ static uint8_t rereg(QRdma *d, ReregReq *req, MrRsp *rsp)
                      rsp ?: &dummy, sizeof(dummy));
 }
 
-static void test_rereg_needs_the_feature(void)
-{
-    QRdma *d = test_device();
-    QRdmaPd *pd = qrdma_alloc_pd(d);
-    QRdmaMr *mr = qrdma_reg_mr(pd, 0x5000, 10, 0);
-    ReregReq req = {
-        .mrn = cpu_to_le32(mr->mrn),
-        .flags = cpu_to_le32(VIRTIO_RDMA_REREG_ACCESS),
-    };
-
-    assert_status(rereg(d, &req, NULL), NOTSUPP);
-}
-
 static void test_rereg_flags(void)
 {
-    QRdma *d = test_device_with(FEATURES);
+    QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     QRdmaMr *mr = qrdma_reg_mr(pd, 0x5000, 10, 0);
     uint64_t *pages, table;
@@ -442,7 +427,7 @@ static void test_rereg_flags(void)
 
 static void test_rereg_is_for_user_mrs(void)
 {
-    QRdma *d = test_device_with(FEATURES);
+    QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     QRdmaMr *gone = qrdma_reg_mr(pd, 0x5000, 10, 0);
     const uint32_t bad[] = {
@@ -463,7 +448,7 @@ static void test_rereg_is_for_user_mrs(void)
 
 static void test_rereg_moves_the_pd(void)
 {
-    QRdma *d = test_device_with(FEATURES);
+    QRdma *d = test_device();
     QRdmaPd *from = qrdma_alloc_pd(d);
     QRdmaPd *to = qrdma_alloc_pd(d);
     QRdmaPd *gone = qrdma_alloc_pd(d);
@@ -490,7 +475,7 @@ static void test_rereg_moves_the_pd(void)
 /* Bad values of what does not change do not matter; others do. */
 static void test_rereg_checks_what_changes(void)
 {
-    QRdma *d = test_device_with(FEATURES);
+    QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     QRdmaMr *mr = qrdma_reg_mr(pd, 0x5000, 10, 0);
     uint64_t *pages, table;
@@ -527,8 +512,7 @@ static void test_rereg_checks_what_changes(void)
 
 const QRdmaTest mr_table_tests[] = {
     { "mr-table/page-sizes", test_page_sizes },
-    { "mr-table/ignored-without-the-feature",
-      test_ignored_without_the_feature },
+    { "mr-table/driver-of-the-rfc", test_driver_of_the_rfc },
     { "mr-table/large-pages-are-checked-alike",
       test_large_pages_are_checked_alike },
     { "mr-table/level-counts", test_level_counts },
@@ -543,7 +527,6 @@ const QRdmaTest mr_table_tests[] = {
     { "mr-table/a-gibibyte-of-pages-of-any-size",
       test_a_gibibyte_of_pages_of_any_size },
     { "mr-table/huge-regions", test_huge_regions },
-    { "rereg/needs-the-feature", test_rereg_needs_the_feature },
     { "rereg/flags", test_rereg_flags },
     { "rereg/is-for-user-mrs", test_rereg_is_for_user_mrs },
     { "rereg/moves-the-pd", test_rereg_moves_the_pd },

@@ -6,8 +6,6 @@
 #include "qemu/bswap.h"
 #include "rdma-test.h"
 
-#define FEATURES (QRDMA_F(VIRTIO_RDMA_F_MW) | \
-                  QRDMA_F(VIRTIO_RDMA_F_REREG_MR))
 #define BINDABLE (TEST_ACCESS_ALL | RDMA_ACCESS_MW_BIND)
 #define LEN 8192
 
@@ -19,7 +17,7 @@ typedef struct Pair {
 
 static Pair pair_new(RdmaQpType type)
 {
-    Pair p = { .t = test_pair_on(test_device_with(FEATURES), type, 64, NULL) };
+    Pair p = { .t = test_pair_on(test_device(), type, 64, NULL) };
 
     p.mr = qrdma_reg_mr(p.t.pd, 0x40000100, LEN, BINDABLE);
     return p;
@@ -52,21 +50,21 @@ static void try_access(Pair *p, RdmaWrOpcode opcode, uint64_t addr,
     }
 }
 
-static void test_need_the_feature(void)
+static void test_driver_of_the_rfc(void)
 {
-    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+    TestPair t = test_pair_on(test_rfc_device(), RDMA_QPT_RC, 64, NULL);
     QRdmaMw mw;
     RdmaSendWr wr;
 
-    assert_status(qrdma_alloc_mw(t.pd, RDMA_MW_TYPE_1, &mw), NOTSUPP);
-    assert_status(qrdma_dealloc_mw(&mw), NOTSUPP);
+    assert_status(qrdma_alloc_mw(t.pd, RDMA_MW_TYPE_1, &mw), ERR);
+    assert_status(qrdma_dealloc_mw(&mw), ERR);
     wr = qrdma_bind_wr(&mw, t.mr_a, 0, 16, RDMA_ACCESS_REMOTE_READ);
     qrdma_post_expect(t.a, wr, RDMA_WC_LOC_QP_OP_ERR);
 }
 
 static void test_table_fills_and_empties(void)
 {
-    QRdma *d = test_device_with(FEATURES);
+    QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     struct virtio_rdma_config c;
     QRdmaMw mw[TEST_MAX_MW], more;
@@ -107,7 +105,7 @@ static void test_table_fills_and_empties(void)
 
 static void test_types_and_pds(void)
 {
-    QRdma *d = test_device_with(FEATURES);
+    QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     QRdmaPd gone = *qrdma_alloc_pd(d);
     const uint32_t bad_type[] = { 0, 3, 0x80000001, UINT32_MAX };
@@ -131,7 +129,7 @@ static void test_types_and_pds(void)
 /* A number is either of a region or of a window. */
 static void test_numbers_of_the_other_kind(void)
 {
-    QRdma *d = test_device_with(FEATURES);
+    QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     QRdmaMr *mr = qrdma_reg_mr(pd, 0x1000, 4096, BINDABLE);
     struct virtio_rdma_rereg_mr_req rereg = {
@@ -312,7 +310,7 @@ static void test_bad_binds(void)
 /* UD has no such operation. */
 static void test_bind_is_for_connections(void)
 {
-    QRdma *d = test_device_with(FEATURES);
+    QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     QRdmaCq *cq = qrdma_create_cq(d, 8);
     QRdmaQp *qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_UD);
@@ -324,7 +322,7 @@ static void test_bind_is_for_connections(void)
 }
 
 const QRdmaTest mw_tests[] = {
-    { "need-the-feature", test_need_the_feature },
+    { "driver-of-the-rfc", test_driver_of_the_rfc },
     { "table-fills-and-empties", test_table_fills_and_empties },
     { "types-and-pds", test_types_and_pds },
     { "numbers-of-the-other-kind", test_numbers_of_the_other_kind },

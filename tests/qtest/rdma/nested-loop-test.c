@@ -42,7 +42,7 @@ static void destroy_qp_in_nested_loop(bool requester)
     QRdmaMr *mr;
     TestPair t;
 
-    qrdma_start(d, QRDMA_FEATURES | QRDMA_F(VIRTIO_RDMA_F_MR_TABLES), 0);
+    qrdma_start(d, 0, 0);
     t = test_pair_on(d, RDMA_QPT_RC, 20, NULL);
     mr = qrdma_get_dma_mr(t.pd, RDMA_ACCESS_LOCAL_WRITE);
     mem = qrdma_alloc(d, MESSAGE);
@@ -93,7 +93,7 @@ static void test_query_reads_no_register(void)
     QRdmaCq *cq;
     QRdmaQp *qp;
 
-    qrdma_start(d, QRDMA_FEATURES, 16);
+    qrdma_start(d, 0, 16);
     pd = qrdma_alloc_pd(d);
     cq = qrdma_create_cq(d, 8);
     qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);

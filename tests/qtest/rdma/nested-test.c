@@ -165,7 +165,7 @@ static void test_interrupt_resets_the_function(void)
 /* The work begins in the doorbell, and its end comes there, too. */
 static void test_interrupt_in_a_doorbell_resets_the_function(void)
 {
-    g_auto(Nested) n = nested_new_with("", QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP));
+    g_auto(Nested) n = nested_new_with("", QRDMA_DIRECT_QPS);
 
     aim_interrupt(&n, n.t.cq_a, n.device_exp + PCI_EXP_DEVCTL,
                   PCI_EXP_DEVCTL_BCR_FLR);
@@ -194,8 +194,8 @@ static void write_some(QRdmaQp *qp, unsigned count)
 static void test_events_reset_the_function(void)
 {
     for (int direct = 0; direct < 2; direct++) {
-        Nested n = nested_new_with("", QRDMA_F(VIRTIO_RDMA_F_DIRECT_CQ) |
-                                   (direct ? QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP)
+        Nested n = nested_new_with("", QRDMA_DIRECT_CQS |
+                                   (direct ? QRDMA_DIRECT_QPS
                                            : 0));
         QRdmaEq *eq = qrdma_create_eq(n.t.dev, 2);
         QRdmaQp *qp = direct_loop(&n, eq);

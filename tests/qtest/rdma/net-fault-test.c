@@ -13,8 +13,7 @@
 
 static NetPair fault_pair(NetKind kind)
 {
-    NetPair p = net_pair_new_with(net_shared(kind), RDMA_QPT_RC,
-                                  QRDMA_F(VIRTIO_RDMA_F_EVENTS));
+    NetPair p = net_pair_new(net_shared(kind), RDMA_QPT_RC);
 
     fault_remove_all(p.a.dev);
     qrdma_connect(p.a.qp, p.b.qp, &(QRdmaPath) { .timeout = TIMEOUT_CODE });

@@ -141,7 +141,7 @@ static NetEnd end_new(QRdma *dev, RdmaQpType type, uint64_t iova,
     return e;
 }
 
-NetPair net_pair_new_with(Net *net, RdmaQpType type, uint64_t features)
+static NetPair pair_of(Net *net, RdmaQpType type, uint64_t features)
 {
     NetPair p = { .net = net };
     struct virtio_rdma_query_port_rsp port;
@@ -152,7 +152,7 @@ NetPair net_pair_new_with(Net *net, RdmaQpType type, uint64_t features)
     }
 
     for (int i = 0; i < 2; i++) {
-        qrdma_start(net->dev[i], QRDMA_FEATURES | features, 0);
+        qrdma_start(net->dev[i], features, 0);
         qrdma_setup_gids(net->dev[i], i + 1);
         qrdma_wait_until(net->dev[i],
                          qrdma_query_port(net->dev[i], 1, &port) == 0 &&
@@ -164,9 +164,19 @@ NetPair net_pair_new_with(Net *net, RdmaQpType type, uint64_t features)
     return p;
 }
 
+NetPair net_pair_new_with(Net *net, RdmaQpType type, uint64_t features)
+{
+    return pair_of(net, type, QRDMA_FEATURES | features);
+}
+
 NetPair net_pair_new(Net *net, RdmaQpType type)
 {
-    return net_pair_new_with(net, type, 0);
+    return pair_of(net, type, QRDMA_FEATURES);
+}
+
+NetPair net_pair_rfc(Net *net, RdmaQpType type, uint64_t features)
+{
+    return pair_of(net, type, QRDMA_RFC_FEATURES | features);
 }
 
 NetPair net_pair(NetKind kind, RdmaQpType type, const QRdmaPath *path)

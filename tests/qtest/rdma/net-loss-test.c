@@ -64,8 +64,7 @@ static void test_rnr_is_waited_for(NetKind kind)
 static NetPair pair_with_counters(NetKind kind)
 {
     QRdmaPath path = { .min_rnr_timer = RNR_CODE, .timeout = 20 };
-    NetPair p = net_pair_new_with(net_shared(kind), RDMA_QPT_RC,
-                                  QRDMA_F(VIRTIO_RDMA_F_COUNTERS));
+    NetPair p = net_pair_new(net_shared(kind), RDMA_QPT_RC);
 
     qrdma_connect(p.a.qp, p.b.qp, &path);
     return p;

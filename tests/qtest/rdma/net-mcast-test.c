@@ -15,8 +15,7 @@ static const uint8_t groups[2][RDMA_GID_LEN] = {
 
 static NetPair pair_new(NetKind kind)
 {
-    NetPair p = net_pair_new_with(net_shared(kind), RDMA_QPT_UD,
-                                  QRDMA_F(VIRTIO_RDMA_F_MCAST));
+    NetPair p = net_pair_new(net_shared(kind), RDMA_QPT_UD);
 
     qrdma_start_ud(p.a.qp, QRDMA_QKEY);
     qrdma_start_ud(p.b.qp, QRDMA_QKEY);
@@ -145,9 +144,7 @@ static void test_qp_without_buffer(NetKind kind)
 /* More copies than a turn of the main loop makes: the rest comes later. */
 static void test_many_copies(NetKind kind)
 {
-    NetPair p = net_pair_new_with(net_shared(kind), RDMA_QPT_UD,
-                                  QRDMA_F(VIRTIO_RDMA_F_MCAST) |
-                                  QRDMA_F(VIRTIO_RDMA_F_CQ_DEEP));
+    NetPair p = net_pair_new(net_shared(kind), RDMA_QPT_UD);
     QRdmaCq *rcq = qrdma_create_cq(p.b.dev, MANY * MEMBERS);
     RdmaQpInitAttr init = {
         .qp_type = RDMA_QPT_UD,

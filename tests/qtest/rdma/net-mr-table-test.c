@@ -8,13 +8,11 @@
 #include "qemu/units.h"
 #include "net-test.h"
 
-#define FEATURES (QRDMA_F(VIRTIO_RDMA_F_MR_TABLES) | \
-                  QRDMA_F(VIRTIO_RDMA_F_REREG_MR))
 #define ENTRIES 512
 
 static NetPair pair_new(NetKind kind)
 {
-    NetPair p = net_pair_new_with(net_shared(kind), RDMA_QPT_RC, FEATURES);
+    NetPair p = net_pair_new(net_shared(kind), RDMA_QPT_RC);
 
     qrdma_connect(p.a.qp, p.b.qp, NULL);
     return p;

@@ -18,8 +18,7 @@ typedef struct Pair {
 static Pair pair_new(NetKind kind, RdmaMwType type)
 {
     Pair w = {
-        .p = net_pair_new_with(net_shared(kind), RDMA_QPT_RC,
-                               QRDMA_F(VIRTIO_RDMA_F_MW)),
+        .p = net_pair_new(net_shared(kind), RDMA_QPT_RC),
     };
 
     qrdma_connect(w.p.a.qp, w.p.b.qp, NULL);

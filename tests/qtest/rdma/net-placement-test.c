@@ -139,7 +139,7 @@ static void test_not_negotiated_there(NetKind kind)
     for (int i = 0; i < 2; i++) {
         p = pair_new(kind, BOTH);
         /* Side b starts once more, without them */
-        qrdma_start(net->dev[1], QRDMA_FEATURES, 0);
+        qrdma_start(net->dev[1], 0, 0);
         qrdma_setup_gids(net->dev[1], 2);
         p.b.pd = qrdma_alloc_pd(net->dev[1]);
         p.b.scq = qrdma_create_cq(net->dev[1], 64);

@@ -5,7 +5,6 @@
 #include "qemu/osdep.h"
 #include "net-test.h"
 
-#define FEATURES (QRDMA_F(VIRTIO_RDMA_F_SRQ) | QRDMA_F(VIRTIO_RDMA_F_EVENTS))
 #define RNR_CODE 12
 #define RNR_NS 640000
 #define LEN 5000
@@ -21,7 +20,7 @@ typedef struct Fan {
 
 static Fan fan_new(NetKind kind, RdmaQpType type, uint32_t max_wr)
 {
-    Fan f = { .p = net_pair_new_with(net_shared(kind), type, FEATURES) };
+    Fan f = { .p = net_pair_new(net_shared(kind), type) };
     QRdmaPath path = { .min_rnr_timer = RNR_CODE, .timeout = 20 };
     RdmaQpInitAttr init = {
         .qp_type = type,

@@ -57,6 +57,8 @@ void net_shared_quit(void);
 NetPair net_pair_new(Net *net, RdmaQpType type);
 /* The same, with @features beside the usual ones. */
 NetPair net_pair_new_with(Net *net, RdmaQpType type, uint64_t features);
+/* The same for drivers that know no more than the RFC's device */
+NetPair net_pair_rfc(Net *net, RdmaQpType type, uint64_t features);
 /* On shared devices, connected. @path NULL: the usual one. */
 NetPair net_pair(NetKind kind, RdmaQpType type, const QRdmaPath *path);
 /* Let virtual time pass on both sides. */

@@ -16,6 +16,11 @@ static bool irq(QRdmaCq *cq)
     return qrdma_ring_irq(cq->ring);
 }
 
+static TestPair rfc_pair(void)
+{
+    return test_pair_on(test_rfc_device(), RDMA_QPT_RC, 64, NULL);
+}
+
 /* One message from a to b; both completions are taken. */
 static void message(TestPair *t, uint32_t flags)
 {
@@ -36,7 +41,7 @@ static void message(TestPair *t, uint32_t flags)
 
 static void test_no_interrupt_unless_armed(void)
 {
-    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+    TestPair t = rfc_pair();
 
     message(&t, RDMA_SEND_SOLICITED);
     g_assert_false(irq(t.cq_a));
@@ -45,7 +50,7 @@ static void test_no_interrupt_unless_armed(void)
 
 static void test_next_fires_once(void)
 {
-    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+    TestPair t = rfc_pair();
 
     assert_ok(qrdma_req_notify_cq(t.cq_b, NEXT));
     g_assert_false(irq(t.cq_b));
@@ -61,7 +66,7 @@ static void test_next_fires_once(void)
 
 static void test_next_fires_for_sends(void)
 {
-    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+    TestPair t = rfc_pair();
 
     assert_ok(qrdma_req_notify_cq(t.cq_a, NEXT));
     message(&t, 0);
@@ -70,7 +75,7 @@ static void test_next_fires_for_sends(void)
 
 static void test_solicited_fires_on_solicited_receive_only(void)
 {
-    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+    TestPair t = rfc_pair();
 
     assert_ok(qrdma_req_notify_cq(t.cq_a, SOLICITED));
     assert_ok(qrdma_req_notify_cq(t.cq_b, SOLICITED));
@@ -86,7 +91,7 @@ static void test_solicited_fires_on_solicited_receive_only(void)
 
 static void test_solicited_fires_on_error(void)
 {
-    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+    TestPair t = rfc_pair();
 
     assert_ok(qrdma_req_notify_cq(t.cq_b, SOLICITED));
     qrdma_recv(t.b, 3, NULL);
@@ -97,7 +102,7 @@ static void test_solicited_fires_on_error(void)
 
 static void test_next_wins_over_solicited(void)
 {
-    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+    TestPair t = rfc_pair();
 
     assert_ok(qrdma_req_notify_cq(t.cq_b, NEXT | SOLICITED));
     message(&t, 0);
@@ -114,7 +119,7 @@ static void test_next_wins_over_solicited(void)
 
 static void test_what_arrived_before_does_not_fire(void)
 {
-    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+    TestPair t = rfc_pair();
 
     qrdma_recv(t.b, 3, NULL);
     qrdma_post_send(t.a, &(RdmaSendWr) { .opcode = RDMA_WR_SEND });
@@ -128,7 +133,7 @@ static void test_what_arrived_before_does_not_fire(void)
 
 static void test_virtio_suppression_is_respected(void)
 {
-    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+    TestPair t = rfc_pair();
     uint64_t flags = t.cq_b->ring->pci.vq.avail;
 
     qtest_writew(t.dev->host->qts, flags, VRING_AVAIL_F_NO_INTERRUPT);
@@ -143,12 +148,12 @@ static void test_virtio_suppression_is_respected(void)
 
 static void test_event_index(void)
 {
-    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+    TestPair t = rfc_pair();
     QRdma *d = t.dev;
     QRdmaRing *ring;
     uint64_t used_event;
 
-    qrdma_start(d, QRDMA_FEATURES | QRDMA_F(VIRTIO_RING_F_EVENT_IDX), 0);
+    qrdma_start(d, QRDMA_RFC_FEATURES | QRDMA_F(VIRTIO_RING_F_EVENT_IDX), 0);
     qrdma_setup_gids(d, 1);
     t.pd = qrdma_alloc_pd(d);
     t.cq_a = qrdma_create_cq(d, 64);
@@ -193,7 +198,7 @@ static void test_flags_and_numbers_are_checked(void)
 
 static void test_new_cq_is_not_armed(void)
 {
-    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+    TestPair t = rfc_pair();
     uint32_t cqn = t.cq_b->cqn;
 
     assert_ok(qrdma_req_notify_cq(t.cq_b, NEXT));
@@ -210,11 +215,11 @@ static void test_new_cq_is_not_armed(void)
 }
 
 /* Completions can be polled in their buffers, however those are cut. */
-static void check_status_last(uint64_t features, uint32_t size)
+static void test_status_is_written_last(void)
 {
+    const uint32_t size = sizeof(struct virtio_rdma_cqe_ex);
     const unsigned cuts[] = { size, 1, 8, 9, 10, 37, size - 1 };
-    QRdma *d = test_device_with(QRDMA_F(VIRTIO_RDMA_F_CQE_STATUS_LAST) |
-                                features);
+    QRdma *d = test_device();
     QRdmaCq *cq;
     QRdmaPd *pd;
     QRdmaQp *qp;
@@ -252,15 +257,9 @@ static void check_status_last(uint64_t features, uint32_t size)
     }
 }
 
-static void test_status_is_written_last(void)
-{
-    check_status_last(0, 38);
-    check_status_last(QRDMA_F(VIRTIO_RDMA_F_CQE_EX), 48);
-}
-
 static void test_work_queues_interrupt_on_demand(void)
 {
-    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+    TestPair t = rfc_pair();
 
     /* a driver that watches its CQs suppresses these */
     qtest_writew(t.dev->host->qts, t.a->sq.ring->pci.vq.avail,

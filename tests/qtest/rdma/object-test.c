@@ -116,11 +116,8 @@ static void test_numbers_of_other_kinds(void)
         VIRTIO_RDMA_CMD_DESTROY_QP, VIRTIO_RDMA_CMD_DEREG_MR,
         VIRTIO_RDMA_CMD_DESTROY_SRQ, VIRTIO_RDMA_CMD_DEALLOC_MW,
     };
-    const uint64_t features = QRDMA_F(VIRTIO_RDMA_F_SRQ) |
-                              QRDMA_F(VIRTIO_RDMA_F_MW);
-
     for (int kind = 0; kind < 3; kind++) {
-        QRdma *d = test_device_with(features);
+        QRdma *d = test_device();
         QRdmaPd *pd = qrdma_alloc_pd(d);
         uint8_t own = VIRTIO_RDMA_CMD_DEREG_MR;
 
@@ -157,8 +154,7 @@ static void test_numbers_of_other_kinds(void)
 /* What was destroyed is as unknown as what never was. */
 static void test_numbers_of_what_was_destroyed(void)
 {
-    QRdma *d = test_device_with(QRDMA_F(VIRTIO_RDMA_F_SRQ) |
-                                QRDMA_F(VIRTIO_RDMA_F_CQ_DEEP));
+    QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d), *old_pd = qrdma_alloc_pd(d);
     QRdmaCq *cq = qrdma_create_cq(d, 8), *old_cq = qrdma_create_cq(d, 8);
     QRdmaSrq *srq = qrdma_create_srq(pd, 8, 1);
@@ -203,9 +199,9 @@ static void test_cqe_counts(void)
     const uint32_t bad[] = { 0, 1025, 65536, 0x7fffffff, UINT32_MAX };
     uint32_t cqn;
 
-    qrdma_start(d, 0, 1024);
+    qrdma_start(d, QRDMA_RFC_FEATURES, 1024);
     for (int i = 0; i < ARRAY_SIZE(bad); i++) {
-        assert_status(qrdma_try_create_cq(d, bad[i], &cqn), INVAL);
+        assert_status(qrdma_try_create_cq(d, bad[i], &cqn), ERR);
     }
     assert_ok(qrdma_try_create_cq(d, 1, &cqn));
     assert_ok(qrdma_try_create_cq(d, 1024, &cqn));
@@ -216,9 +212,9 @@ static void test_cqe_within_ring_of_driver(void)
     QRdma *d = test_device_reset();
     uint32_t cqn;
 
-    qrdma_start(d, 0, 32);
-    assert_status(qrdma_try_create_cq(d, 33, &cqn), INVAL);
-    assert_status(qrdma_try_create_cq(d, 1024, &cqn), INVAL);
+    qrdma_start(d, QRDMA_RFC_FEATURES, 32);
+    assert_status(qrdma_try_create_cq(d, 33, &cqn), ERR);
+    assert_status(qrdma_try_create_cq(d, 1024, &cqn), ERR);
     assert_ok(qrdma_try_create_cq(d, 32, &cqn));
 }
 

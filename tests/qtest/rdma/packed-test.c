@@ -162,8 +162,7 @@ static void test_size_of_an_enabled_queue(void)
 /* The device counts the WQEs of an SRQ as with split rings. */
 static void test_limit_of_an_srq(void)
 {
-    Fixture f = fixture_new(",max-srq=2", QRDMA_F(VIRTIO_RDMA_F_EVENTS) |
-                                          QRDMA_F(VIRTIO_RDMA_F_SRQ));
+    Fixture f = fixture_new(",max-srq=2", 0);
     QRdmaSrq *srq;
 
     qrdma_add_event_buffers(f.d, 8);

@@ -8,8 +8,6 @@
 #include "qobject/qlist.h"
 #include "rdma-test.h"
 
-#define FEATURES (QRDMA_F(VIRTIO_RDMA_F_COUNTERS) | \
-                  QRDMA_F(VIRTIO_RDMA_F_QP_COUNTERS))
 #define MAX_QPS VIRTIO_RDMA_MAX_COUNTER_QPS
 
 typedef struct Bench {
@@ -20,9 +18,9 @@ typedef struct Bench {
     QRdmaMr *mr;
 } Bench;
 
-static Bench bench_new(uint64_t features)
+static Bench bench_new(void)
 {
-    Bench b = { .d = test_device_with(features) };
+    Bench b = { .d = test_device() };
 
     qrdma_setup_gids(b.d, 1);
     b.pd = qrdma_alloc_pd(b.d);
@@ -67,7 +65,7 @@ static uint64_t loopback(Bench *b, uint32_t n, const uint32_t *qpns)
 
 static void test_each_its_own(void)
 {
-    Bench b = bench_new(FEATURES);
+    Bench b = bench_new();
     const uint32_t one = b.qp[0]->qpn, two = b.qp[1]->qpn;
 
     write_once(&b, 0);
@@ -79,7 +77,7 @@ static void test_each_its_own(void)
 
 static void test_sums(void)
 {
-    Bench b = bench_new(FEATURES);
+    Bench b = bench_new();
     uint32_t qpns[MAX_QPS];
     uint64_t all[VIRTIO_RDMA_NUM_COUNTERS];
 
@@ -99,7 +97,7 @@ static void test_sums(void)
 /* The host sees the same. */
 static void test_as_query_rdma(void)
 {
-    Bench b = bench_new(FEATURES);
+    Bench b = bench_new();
     const uint32_t qpn = b.qp[0]->qpn;
     const QListEntry *e;
     bool found = false;
@@ -130,7 +128,7 @@ static void test_as_query_rdma(void)
 /* A QP has what it counts for as long as it exists, and a new one nothing. */
 static void test_life(void)
 {
-    Bench b = bench_new(FEATURES);
+    Bench b = bench_new();
     uint64_t values[VIRTIO_RDMA_NUM_COUNTERS];
     const uint32_t qpn = b.qp[0]->qpn;
 
@@ -145,7 +143,7 @@ static void test_life(void)
 
 static void test_wrong_numbers(void)
 {
-    Bench b = bench_new(FEATURES);
+    Bench b = bench_new();
     uint64_t values[VIRTIO_RDMA_NUM_COUNTERS];
     const uint32_t bad[] = { 0, 1, b.qp[1]->qpn + 1, 0xffffff, UINT32_MAX };
     const uint32_t counts[] = { 0, MAX_QPS + 1, 0x10001, UINT32_MAX };
@@ -171,7 +169,7 @@ static void test_wrong_numbers(void)
 /* Numbers that a short request leaves out are 0, and there is no QP 0. */
 static void test_short_list(void)
 {
-    Bench b = bench_new(FEATURES);
+    Bench b = bench_new();
     uint64_t values[VIRTIO_RDMA_NUM_COUNTERS];
     struct virtio_rdma_query_qp_counters_req req = {
         .num_qps = cpu_to_le32(2),
@@ -188,35 +186,6 @@ static void test_short_list(void)
                             values, sizeof(values) - 1), INVAL);
 }
 
-static void test_without_the_feature(void)
-{
-    Bench b = bench_new(QRDMA_F(VIRTIO_RDMA_F_COUNTERS));
-    uint64_t values[VIRTIO_RDMA_NUM_COUNTERS];
-
-    assert_status(qrdma_query_qp_counters(b.d, 1, &b.qp[0]->qpn, values),
-                  NOTSUPP);
-}
-
-static uint64_t offered_with(const char *props)
-{
-    QRdmaHost *host = qrdma_host_start(
-        "-netdev hubport,id=n0,hubid=0 "
-        "-device virtio-rdma-pci,netdev=n0,addr=5,%s", props);
-    QRdma *d = qrdma_open(host, QPCI_DEVFN(5, 0));
-    uint64_t offered = qvirtio_get_features(&d->pci->vdev);
-
-    qrdma_host_stop(host);
-    return offered & FEATURES;
-}
-
-static void test_properties(void)
-{
-    g_assert_cmphex(offered_with("qp-counters=on"), ==, FEATURES);
-    g_assert_cmphex(offered_with("qp-counters=off"), ==,
-                    QRDMA_F(VIRTIO_RDMA_F_COUNTERS));
-    g_assert_cmphex(offered_with("counters=off"), ==, 0);
-}
-
 const QRdmaTest qp_counters_tests[] = {
     { "each-its-own", test_each_its_own },
     { "sums", test_sums },
@@ -224,7 +193,5 @@ const QRdmaTest qp_counters_tests[] = {
     { "life", test_life },
     { "wrong-numbers", test_wrong_numbers },
     { "short-list", test_short_list },
-    { "without-the-feature", test_without_the_feature },
-    { "properties", test_properties },
     {}
 };

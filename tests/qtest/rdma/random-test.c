@@ -424,16 +424,7 @@ static void work(Chaos *c)
 static Chaos chaos_new(void)
 {
     Chaos c = {
-        .d = test_device_with(QRDMA_F(VIRTIO_RDMA_F_EVENTS) |
-                              QRDMA_F(VIRTIO_RDMA_F_SRQ) |
-                              QRDMA_F(VIRTIO_RDMA_F_MW) |
-                              QRDMA_F(VIRTIO_RDMA_F_CQ_DEEP) |
-                              QRDMA_F(VIRTIO_RDMA_F_MCAST) |
-                              QRDMA_F(VIRTIO_RDMA_F_COUNTERS) |
-                              QRDMA_F(VIRTIO_RDMA_F_MR_TABLES) |
-                              QRDMA_F(VIRTIO_RDMA_F_REG_PAGES) |
-                              QRDMA_F(VIRTIO_RDMA_F_REREG_MR) |
-                              QRDMA_F(VIRTIO_RDMA_F_FLUSH) |
+        .d = test_device_with(QRDMA_F(VIRTIO_RDMA_F_FLUSH) |
                               QRDMA_F(VIRTIO_RDMA_F_ATOMIC_WRITE)),
     };
     uint64_t le;

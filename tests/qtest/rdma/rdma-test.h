@@ -16,7 +16,6 @@
 #define TEST_MAX_SRQ 4
 #define TEST_MAX_SRQ_WR 3000
 #define TEST_MAX_MCAST_GRP 3
-#define TEST_MAX_MCAST_QPS 2
 #define TEST_GIDS 16
 #define TEST_SLOT 4
 #define TEST_MAC "52:54:00:12:34:01"
@@ -29,6 +28,8 @@ QRdma *test_device(void);
 /* The same, with @features beside the usual ones. */
 QRdma *test_device_with(uint64_t features);
 /* The same, reset and ready for qrdma_prepare() or qrdma_start(). */
+/* For a driver that knows no more than the RFC's device */
+QRdma *test_rfc_device(void);
 QRdma *test_device_reset(void);
 void test_device_quit(void);
 /*

@@ -61,12 +61,9 @@ static void test_values_out_of_range(void)
         const char *values[6];
     } bad[] = {
         { "max-qp", { "0", "16385", "4294967295" } },
-        { "max-vq-qp", { "0", "16385", "4294967295" } },
         { "max-cq", { "0", "16385", "4294967295" } },
-        { "max-vq-cq", { "0", "16385", "4294967295" } },
         { "max-mr", { "0", "16777215", "4294967295" } },
         { "max-pd", { "0", "4294967295" } },
-        { "max-mr-size", { "0", "4095", "18446744073709551615" } },
         { "queue-size", { "0", "1", "3", "1000", "2048", "4294967295" } },
         { "max-qp-wr", { "0", "3", "32769", "4294967295" } },
         { "gid-table-len", { "0", "257", "4294967295" } },
@@ -75,11 +72,9 @@ static void test_values_out_of_range(void)
         { "max-inline", { "4294967295" } },
         { "max-cqe", { "0", "1048577", "4294967295" } },
         { "max-srq", { "16385", "4294967295" } },
-        { "max-vq-srq", { "16385", "4294967295" } },
         { "max-srq-wr", { "0", "65537", "4294967295" } },
         { "max-mw", { "16711679", "16777215", "4294967295" } },
         { "max-mcast-grp", { "16385", "4294967295" } },
-        { "max-mcast-qp-attach", { "16385", "4294967295" } },
     };
 
     host_start();
@@ -126,30 +121,27 @@ static void test_allowed_gids(void)
 static void test_number_of_queues_is_limited(void)
 {
     host_start();
-    /* 1 + N + 2 M + 1 + S queues, of which QEMU has 1024 */
-    expect_refusal("'netdev': 'n0', 'max-vq-qp': 512, 'max-cq': 16",
-                   "max-vq-qp");
-    expect_refusal("'netdev': 'n0', 'max-qp': 8, 'max-vq-cq': 1008",
-                   "max-vq-cq");
-    expect_refusal("'netdev': 'n0', 'max-qp': 8, 'max-srq': 1000, "
-                   "'max-vq-srq': 1000", "max-vq-srq");
-    expect_refusal("'netdev': 'n0', 'max-vq-qp': 16384, 'max-cq': 16384",
-                   "1024");
-    expect_refusal("'netdev': 'n0', 'max-vq-qp': 500, 'max-cq': 23, "
-                   "'max-srq': 0", "1025");
-    /* Without direct queues all need them. */
-    expect_refusal("'netdev': 'n0', 'direct-srq': false, 'max-srq': 65",
-                   "max-vq-srq");
-    expect_refusal("'netdev': 'n0', 'direct-qp': false, 'max-srq': 65",
-                   "max-vq-srq");
-    expect_refusal("'netdev': 'n0', 'direct-cq': false, 'max-cq': 129",
-                   "max-vq-cq");
-    expect_refusal("'netdev': 'n0', 'direct-qp': false, 'max-qp': 129",
-                   "max-vq-qp");
-    expect_refusal("'netdev': 'n0', 'modern-pio-notify': true, 'max-qp': 129",
-                   "max-vq-qp");
+    /* Without direct queues 1 + N + 2 M + 1 + S, of which QEMU has 1024 */
+    expect_refusal("'netdev': 'n0', 'direct': false, 'max-qp': 512, "
+                   "'max-cq': 16", "max-qp=512");
+    expect_refusal("'netdev': 'n0', 'direct': false, 'max-qp': 8, "
+                   "'max-cq': 1008", "max-cq=1008");
+    expect_refusal("'netdev': 'n0', 'direct': false, 'max-qp': 8, "
+                   "'max-srq': 1000", "max-srq=1000");
+    expect_refusal("'netdev': 'n0', 'direct': false, 'max-qp': 16384, "
+                   "'max-cq': 16384", "1024");
+    expect_refusal("'netdev': 'n0', 'direct': false, 'max-qp': 500, "
+                   "'max-cq': 23, 'max-srq': 0", "1025");
+    expect_refusal("'netdev': 'n0', 'version-1': false, 'max-qp': 500, "
+                   "'max-cq': 24", "1025");
+    expect_refusal("'netdev': 'n0', 'modern-pio-notify': true, 'max-qp': 512",
+                   "max-qp=512");
     qtest_qmp_device_add(host->qts, "virtio-rdma-pci", "good",
-                         "{'netdev': 'n0', 'max-vq-qp': 468, 'max-cq': 22}");
+                         "{'netdev': 'n0', 'direct': false, 'max-qp': 468, "
+                         "'max-cq': 22}");
+    qtest_qmp_device_add(host->qts, "virtio-rdma-pci", "rfc",
+                         "{'netdev': 'n2', 'version-1': false, 'max-qp': 500, "
+                         "'max-cq': 23}");
     qrdma_host_stop(host);
 }
 
@@ -158,7 +150,8 @@ static void test_refused_device_leaves_the_netdev_free(void)
     host_start();
     for (int i = 0; i < 3; i++) {
         expect_refusal("'netdev': 'n0', 'queue-size': 3", "queue-size");
-        expect_refusal("'netdev': 'n0', 'max-vq-qp': 512", "max-vq-qp");
+        expect_refusal("'netdev': 'n0', 'direct': false, 'max-qp': 512",
+                       "max-qp=512");
         expect_refusal("'netdev': 'n0', 'rdmadev': 'r0'", "rdmadev");
     }
     qtest_qmp_device_add(host->qts, "virtio-rdma-pci", "good",
@@ -188,43 +181,79 @@ static void test_smallest_and_largest_device(void)
 
     qtest_qmp_device_add(host->qts, "virtio-rdma-pci", "large",
                          "{'netdev': 'n2', 'addr': '6', 'max-qp': 16384, "
-                         "'max-vq-qp': 256, "
-                         "'max-cq': 16384, 'max-vq-cq': 511, "
-                         "'queue-size': 1024, "
-                         "'events': false, 'srq': false, "
-                         "'gid-table-len': 256}");
+                         "'max-cq': 16384, 'max-srq': 16384, "
+                         "'queue-size': 1024, 'gid-table-len': 256}");
     d = qrdma_open(host, QPCI_DEVFN(6, 0));
     qrdma_host_stop(host);
 }
 
-static const char *const features[] = {
-    "ext-status", "mac-mtu", "cqe-status-last", "events", "srq", "mw",
-    "cq-deep", "cq-ring-arm", "mcast", "cqe-ex", "gid-vlan", "counters",
-    "mr-tables", "reg-pages", "rereg-mr", "flush", "atomic-write",
-};
+static QRdma *plug(const char *props)
+{
+    g_autofree char *json = g_strdup_printf(
+        "{'id': 'rdma', 'netdev': 'n0', 'addr': '5', 'max-qp': 8, "
+        "'max-cq': 4, %s}", props);
+    g_autoptr(QDict) args = qobject_to(QDict, qobject_from_json(json,
+                                                                &error_abort));
 
+    host_start();
+    qtest_qmp_device_add_qdict(host->qts, "virtio-rdma-pci", args);
+    return qrdma_open(host, QPCI_DEVFN(5, 0));
+}
+
+static void check_write(TestPair *t)
+{
+    RdmaSge sge = qrdma_sge(t->mr_a, 0, 5000);
+
+    qrdma_mr_fill(t->mr_a, 0, 5000, 7);
+    qrdma_post_expect(t->a, qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 4, &sge, t->mr_b,
+                                          0), RDMA_WC_SUCCESS);
+    qrdma_mr_check(t->mr_b, 0, 5000, 7);
+}
+
+#define ALL_BITS (QRDMA_F(VIRTIO_RDMA_F_ATOMIC_WRITE + 1) - 1)
+
+/* The properties that turn bits off, and the bits that are left */
 static void test_without_features(void)
 {
-    const uint64_t all = QRDMA_F(ARRAY_SIZE(features)) - 1;
-    g_autoptr(GString) props = g_string_new("{'netdev': 'n0', 'addr': '5'");
-    g_autoptr(QDict) args = NULL;
-    QRdma *d;
-    uint64_t offered;
+    static const struct {
+        const char *props;
+        uint64_t bits;
+    } cases[] = {
+        { "'direct': true", ALL_BITS & ~QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS) },
+        { "'direct': false", ALL_BITS & ~QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS) &
+                             ~QRDMA_F(VIRTIO_RDMA_F_DIRECT) },
+        { "'version-1': false", 0 },
+        { "'version-1': false, 'direct': true", 0 },
+    };
 
-    G_STATIC_ASSERT(ARRAY_SIZE(features) == VIRTIO_RDMA_F_ATOMIC_WRITE + 1);
-    for (int i = 0; i < ARRAY_SIZE(features); i++) {
-        g_string_append_printf(props, ", '%s': false", features[i]);
+    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+        QRdma *d = plug(cases[i].props);
+        TestPair t;
+
+        g_assert_cmphex(qvirtio_get_features(&d->pci->vdev) & ALL_BITS, ==,
+                        cases[i].bits);
+        qrdma_start(d, QRDMA_RFC_FEATURES | cases[i].bits, 0);
+        t = test_pair_on(d, RDMA_QPT_RC, 64, NULL);
+        check_write(&t);
+        qrdma_host_stop(host);
     }
-    g_string_append(props, "}");
-    host_start();
-    args = qobject_to(QDict, qobject_from_json(props->str, &error_abort));
-    qtest_qmp_device_add_qdict(host->qts, "virtio-rdma-pci", args);
-    d = qrdma_open(host, QPCI_DEVFN(5, 0));
-    offered = qvirtio_get_features(&d->pci->vdev);
-    g_assert_cmphex(offered & (all | QRDMA_F(VIRTIO_F_VERSION_1)), ==,
-                    QRDMA_F(VIRTIO_F_VERSION_1));
-    qrdma_start(d, QRDMA_F(VIRTIO_F_VERSION_1), 0);
-    qrdma_alloc_pd(d);
+}
+
+/* What is not the RFC's reads as 0. */
+static void test_config_of_the_rfc(void)
+{
+    QRdma *d = plug("'version-1': false");
+    struct virtio_rdma_config c, plain = {};
+
+    qrdma_get_config(d, &c);
+    g_assert_cmpuint(le32_to_cpu(c.max_inline_data), ==, 512);
+    c.max_inline_data = 0;
+    g_assert_cmpmem(c.mac, sizeof(c) - offsetof(typeof(c), mac), plain.mac,
+                    sizeof(c) - offsetof(typeof(c), mac));
+    g_assert_cmpuint(c.max_mw, ==, 0);
+    g_assert_cmpuint(c.max_mcast_grp, ==, 0);
+    g_assert_cmpuint(c.max_mcast_qp_attach, ==, 0);
+    g_assert_cmpuint(c.max_total_mcast_qp_attach, ==, 0);
     qrdma_host_stop(host);
 }
 
@@ -262,9 +291,8 @@ static void test_properties_are_listed(void)
     ours = list_properties("virtio-rdma-pci");
     common = list_properties("virtio-rng-pci");
     tree = qtest_hmp(host->qts, "info qtree");
-    for (int i = 0; i < ARRAY_SIZE(features); i++) {
-        g_assert_true(has_property(ours, features[i]));
-    }
+    g_assert_true(has_property(ours, "version-1"));
+    g_assert_true(has_property(ours, "direct"));
     QLIST_FOREACH_ENTRY(ours, e) {
         QDict *p = qobject_to(QDict, qlist_entry_obj(e));
         const char *name = qdict_get_str(p, "name");
@@ -284,132 +312,60 @@ static void test_properties_are_listed(void)
     qrdma_host_stop(host);
 }
 
-/* What there may be none of is not offered, nor told of. */
-static void test_limits_of_0_take_features_away(void)
+/* The device says that there are none, and refuses the commands for them. */
+static void test_limits_of_0(void)
 {
     static const struct {
         const char *prop;
-        uint64_t feature;
+        uint8_t commands[4];
     } cases[] = {
-        { "'max-srq': 0", QRDMA_F(VIRTIO_RDMA_F_SRQ) },
-        { "'srq': false", QRDMA_F(VIRTIO_RDMA_F_SRQ) },
-        { "'max-mw': 0", QRDMA_F(VIRTIO_RDMA_F_MW) },
-        { "'mw': false", QRDMA_F(VIRTIO_RDMA_F_MW) },
-        { "'max-mcast-grp': 0", QRDMA_F(VIRTIO_RDMA_F_MCAST) },
-        { "'max-mcast-qp-attach': 0", QRDMA_F(VIRTIO_RDMA_F_MCAST) },
-        { "'mcast': false", QRDMA_F(VIRTIO_RDMA_F_MCAST) },
-        { "'mr-tables': false", QRDMA_F(VIRTIO_RDMA_F_MR_TABLES) },
-        { "'reg-pages': false", QRDMA_F(VIRTIO_RDMA_F_REG_PAGES) },
-        { "'mem-mgt': false", QRDMA_F(VIRTIO_RDMA_F_REG_PAGES) },
-        { "'rereg-mr': false", QRDMA_F(VIRTIO_RDMA_F_REREG_MR) },
-        { "'flush': false", QRDMA_F(VIRTIO_RDMA_F_FLUSH) },
-        { "'atomic-write': false", QRDMA_F(VIRTIO_RDMA_F_ATOMIC_WRITE) },
+        { "'max-srq': 0", { VIRTIO_RDMA_CMD_CREATE_SRQ,
+                            VIRTIO_RDMA_CMD_MODIFY_SRQ,
+                            VIRTIO_RDMA_CMD_QUERY_SRQ,
+                            VIRTIO_RDMA_CMD_DESTROY_SRQ } },
+        { "'max-mw': 0", { VIRTIO_RDMA_CMD_ALLOC_MW,
+                           VIRTIO_RDMA_CMD_DEALLOC_MW } },
+        { "'max-mcast-grp': 0", { VIRTIO_RDMA_CMD_ATTACH_MCAST,
+                                  VIRTIO_RDMA_CMD_DETACH_MCAST } },
     };
-    const uint64_t all = (QRDMA_F(VIRTIO_RDMA_F_ATOMIC_WRITE) << 1) - 1;
 
     for (int i = 0; i < ARRAY_SIZE(cases); i++) {
-        g_autofree char *props = g_strdup_printf(
-            "{'id': 'rdma', 'netdev': 'n0', 'addr': '5', 'max-qp': 8, "
-            "'max-cq': 4, %s}",
-            cases[i].prop);
-        g_autoptr(QDict) args = NULL;
+        QRdma *d = plug(cases[i].prop);
+        QRdmaMw mw = { .dev = d };
         struct virtio_rdma_config c;
-        bool srq = cases[i].feature != QRDMA_F(VIRTIO_RDMA_F_SRQ);
-        bool mw = cases[i].feature != QRDMA_F(VIRTIO_RDMA_F_MW);
-        bool mcast = cases[i].feature != QRDMA_F(VIRTIO_RDMA_F_MCAST);
-        bool tables = cases[i].feature != QRDMA_F(VIRTIO_RDMA_F_MR_TABLES);
-        bool mem_mgt = !strstr(cases[i].prop, "mem-mgt");
-        QRdma *d;
+        bool srq = i != 0, has_mw = i != 1, mcast = i != 2;
+        TestPair t;
 
-        host_start();
-        args = qobject_to(QDict, qobject_from_json(props, &error_abort));
-        qtest_qmp_device_add_qdict(host->qts, "virtio-rdma-pci", args);
-        d = qrdma_open(host, QPCI_DEVFN(5, 0));
-        g_assert_cmphex(qvirtio_get_features(&d->pci->vdev) & all, ==,
-                        all & ~cases[i].feature);
         qrdma_get_config(d, &c);
         g_assert_cmpint(c.max_srq != 0, ==, srq);
         g_assert_cmpint(c.max_srq_wr != 0, ==, srq);
         g_assert_cmpint(c.max_srq_sge != 0, ==, srq);
-        g_assert_cmpint(c.max_mw != 0, ==, mw);
+        g_assert_cmpint(c.max_srq_direct != 0, ==, srq);
+        g_assert_cmpint(c.max_mw != 0, ==, has_mw);
         g_assert_cmpint((le64_to_cpu(c.device_cap_flags) &
-                         VIRTIO_RDMA_CAP_MEM_WINDOW) != 0, ==, mw);
+                         VIRTIO_RDMA_CAP_MEM_WINDOW) != 0, ==, has_mw);
         g_assert_cmpint(c.max_mcast_grp != 0, ==, mcast);
         g_assert_cmpint(c.max_mcast_qp_attach != 0, ==, mcast);
         g_assert_cmpint(c.max_total_mcast_qp_attach != 0, ==, mcast);
-        g_assert_cmpint(c.mr_page_sizes != 0, ==, tables);
-        g_assert_cmpint((le64_to_cpu(c.device_cap_flags) &
-                         VIRTIO_RDMA_CAP_MEM_MGT_EXTENSIONS) != 0, ==,
-                        mem_mgt);
-        g_assert_cmpint(c.max_fast_reg_page_list_len != 0, ==, mem_mgt);
-        qrdma_start(d, QRDMA_FEATURES | (all & ~cases[i].feature &
-                                         ~QRDMA_F(VIRTIO_RDMA_F_CQE_EX)), 0);
-        qrdma_reg_mr(qrdma_alloc_pd(d), 0x1234, 100000, TEST_ACCESS_ALL);
+        qrdma_start(d, 0, 0);
+        for (int j = 0; j < ARRAY_SIZE(cases[i].commands); j++) {
+            uint8_t req[64] = {}, rsp[64];
+
+            if (cases[i].commands[j]) {
+                assert_status(qrdma_cmd(d, cases[i].commands[j], req,
+                                        sizeof(req), rsp, sizeof(rsp)),
+                              NOTSUPP);
+            }
+        }
+        t = test_pair_on(d, RDMA_QPT_RC, 64, NULL);
+        check_write(&t);
+        if (!has_mw) {
+            qrdma_post_expect(t.a, qrdma_bind_wr(&mw, t.mr_a, 0, 16,
+                                                 RDMA_ACCESS_REMOTE_READ),
+                              RDMA_WC_LOC_QP_OP_ERR);
+        }
         qrdma_host_stop(host);
     }
-}
-
-/* The work request is refused, and the QP connected again. */
-static void expect_wr_refused(TestPair *t, const RdmaSendWr *wr,
-                              RdmaWcStatus status)
-{
-    qrdma_post_send(t->a, wr);
-    qrdma_expect(t->cq_a, wr->wr_id, status);
-    qrdma_reconnect(t->a, t->b, NULL);
-}
-
-static void check_write(TestPair *t)
-{
-    RdmaSge sge = qrdma_sge(t->mr_a, 0, 5000);
-
-    qrdma_mr_fill(t->mr_a, 0, 5000, 7);
-    qrdma_post_expect(t->a, qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 4, &sge, t->mr_b,
-                                          0), RDMA_WC_SUCCESS);
-    qrdma_mr_check(t->mr_b, 0, 5000, 7);
-}
-
-/* As a backend on a host adapter is; regions of other kinds stay. */
-static void test_without_fast_registration(void)
-{
-    struct virtio_rdma_create_mr_req req = {
-        .access = cpu_to_le32(TEST_ACCESS_ALL), .max_num_sg = cpu_to_le32(8),
-    };
-    RdmaSendWr wr = { .wr_id = 3, .send_flags = RDMA_SEND_SIGNALED };
-    struct virtio_rdma_mr_rsp rsp;
-    struct virtio_rdma_config c;
-    QRdmaMr mapped;
-    TestPair t;
-    QRdma *d;
-
-    host_start();
-    qtest_qmp_device_add(host->qts, "virtio-rdma-pci", "rdma",
-                         "{'netdev': 'n0', 'addr': '5', 'max-qp': 8, "
-                         "'max-cq': 4, 'mem-mgt': false}");
-    d = qrdma_open(host, QPCI_DEVFN(5, 0));
-    qrdma_get_config(d, &c);
-    g_assert_cmphex(le64_to_cpu(c.device_cap_flags) &
-                    VIRTIO_RDMA_CAP_MEM_MGT_EXTENSIONS, ==, 0);
-    g_assert_cmpuint(c.max_fast_reg_page_list_len, ==, 0);
-    qrdma_start(d, QRDMA_FEATURES, 0);
-    t = test_pair_on(d, RDMA_QPT_RC, 64, NULL);
-
-    req.pdn = cpu_to_le32(t.pd->pdn);
-    assert_status(qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_MR, &req, sizeof(req),
-                            &rsp, sizeof(rsp)), NOTSUPP);
-    mapped = *t.mr_a;
-    assert_status(qrdma_map_mr_sg(&mapped, TEST_IOVA_A, 4096), NOTSUPP);
-    wr.opcode = RDMA_WR_REG_MR;
-    wr.wr.reg.mrn = t.mr_a->mrn;
-    wr.wr.reg.key = t.mr_a->lkey;
-    expect_wr_refused(&t, &wr, RDMA_WC_LOC_QP_OP_ERR);
-    wr.opcode = RDMA_WR_LOCAL_INV;
-    wr.ex.invalidate_rkey = t.mr_a->rkey;
-    expect_wr_refused(&t, &wr, RDMA_WC_MW_BIND_ERR);
-
-    check_write(&t);
-    g_assert_cmpuint(qrdma_get_dma_mr(t.pd, RDMA_ACCESS_LOCAL_WRITE)->lkey,
-                     !=, 0);
-    qrdma_host_stop(host);
 }
 
 /* Is a driver served that takes these features? */
@@ -424,6 +380,24 @@ static bool takes_features(QRdma *d, uint64_t features)
     status |= VIRTIO_CONFIG_S_FEATURES_OK;
     vdev->bus->set_status(vdev, status);
     return vdev->bus->get_status(vdev) == status;
+}
+
+/* All other bits add to version 1. */
+static void test_bits_without_version_1(void)
+{
+    static const unsigned bits[] = {
+        VIRTIO_RDMA_F_DIRECT, VIRTIO_RDMA_F_FLUSH, VIRTIO_RDMA_F_ATOMIC_WRITE,
+    };
+    QRdma *d = plug("'direct': true");
+
+    for (int i = 0; i < ARRAY_SIZE(bits); i++) {
+        g_assert_false(takes_features(d, QRDMA_RFC_FEATURES |
+                                         QRDMA_F(bits[i])));
+        g_assert_true(takes_features(d, QRDMA_FEATURES | QRDMA_F(bits[i])));
+    }
+    qrdma_start(d, QRDMA_RFC_FEATURES, 0);
+    qrdma_alloc_pd(d);
+    qrdma_host_stop(host);
 }
 
 /*
@@ -481,9 +455,10 @@ const QRdmaTest realize_tests[] = {
       test_refused_device_leaves_the_netdev_free },
     { "smallest-and-largest-device", test_smallest_and_largest_device },
     { "without-features", test_without_features },
+    { "config-of-the-rfc", test_config_of_the_rfc },
+    { "bits-without-version-1", test_bits_without_version_1 },
     { "properties-are-listed", test_properties_are_listed },
-    { "limits-of-0-take-features-away", test_limits_of_0_take_features_away },
-    { "without-fast-registration", test_without_fast_registration },
+    { "limits-of-0", test_limits_of_0 },
     { "iommu-platform", test_iommu_platform },
     { "mac-comes-from-the-paired-nic", test_mac_comes_from_the_paired_nic },
     {}

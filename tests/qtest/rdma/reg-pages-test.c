@@ -6,8 +6,6 @@
 #include "qemu/bswap.h"
 #include "rdma-test.h"
 
-#define FEATURES (QRDMA_F(VIRTIO_RDMA_F_REG_PAGES) | \
-                  QRDMA_F(VIRTIO_RDMA_F_MR_TABLES))
 #define MAX_PAGES 8
 #define WR_ID 0x1e6
 
@@ -19,15 +17,18 @@ typedef struct Pair {
     uint64_t list;
 } Pair;
 
-static Pair pair_new(uint64_t features)
+static Pair pair_on(QRdma *d)
 {
-    Pair p = {
-        .t = test_pair_on(test_device_with(features), RDMA_QPT_RC, 64, NULL),
-    };
+    Pair p = { .t = test_pair_on(d, RDMA_QPT_RC, 64, NULL) };
 
     p.mr = qrdma_alloc_mr(p.t.pd, TEST_ACCESS_ALL, MAX_PAGES);
     qrdma_alloc_pages(p.t.dev, MAX_PAGES, &p.pages, &p.list);
     return p;
+}
+
+static Pair pair_new(void)
+{
+    return pair_on(test_device());
 }
 
 static RdmaSendWr reg_wr(QRdmaMr *mr, uint64_t iova, uint64_t length,
@@ -81,7 +82,7 @@ static void invalidate(Pair *p)
 
 static void test_registers_what_it_carries(void)
 {
-    Pair p = pair_new(FEATURES);
+    Pair p = pair_new();
 
     for (int i = 0; i < MAX_PAGES - 2; i++) {
         uint64_t iova = 0x50000000 + i * 0x10000 + 100;
@@ -97,7 +98,7 @@ static void test_registers_what_it_carries(void)
 /* With the buffer of the WQE the list is the driver's again. */
 static void test_list_is_read_once(void)
 {
-    Pair p = pair_new(FEATURES);
+    Pair p = pair_new();
     RdmaSendWr wr = reg_wr(p.mr, 0x50000000, 8192, 2);
 
     qrdma_post_reg_pages(p.t.b, &wr, p.list);
@@ -106,10 +107,10 @@ static void test_list_is_read_once(void)
     write_through(&p, 0x50000000, 8192, 0);
 }
 
-/* These fields were not there, so they say nothing. */
-static void test_ignored_without_the_feature(void)
+/* The RFC's REG_MR does not have these fields: they say nothing. */
+static void test_driver_of_the_rfc(void)
 {
-    Pair p = pair_new(0);
+    Pair p = pair_on(test_rfc_device());
     RdmaSendWr wr = reg_wr(p.mr, 0x50000000, 8192, 2);
 
     expect_refusal(&p, &wr, p.list);
@@ -123,7 +124,7 @@ static void test_ignored_without_the_feature(void)
 
 static void test_no_pages_means_map_mr_sg(void)
 {
-    Pair p = pair_new(FEATURES);
+    Pair p = pair_new();
     RdmaSendWr wr = reg_wr(p.mr, 0x50000000, 8192, 0);
 
     expect_refusal(&p, &wr, p.list);
@@ -136,7 +137,7 @@ static void test_no_pages_means_map_mr_sg(void)
 
 static void test_bad_mappings(void)
 {
-    Pair p = pair_new(FEATURES);
+    Pair p = pair_new();
     const RdmaSendWr good = reg_wr(p.mr, 0x50000800, 8192, 3);
     const uint32_t bad_npages[] = {
         1, 2, 4, MAX_PAGES + 1, 1024, 1025, 0x80000000, UINT32_MAX,
@@ -181,7 +182,7 @@ static void test_bad_mappings(void)
 
 static void test_bad_regions(void)
 {
-    Pair p = pair_new(FEATURES);
+    Pair p = pair_new();
     QRdmaMr *foreign = qrdma_alloc_mr(qrdma_alloc_pd(p.t.dev),
                                       TEST_ACCESS_ALL, MAX_PAGES);
     QRdmaMr *gone = qrdma_alloc_mr(p.t.pd, TEST_ACCESS_ALL, MAX_PAGES);
@@ -238,7 +239,7 @@ static void use_up_pages(Pair *p, uint32_t npages)
 /* What a WQE has brought is given back, however the WQE ends. */
 static void test_pages_are_not_lost(void)
 {
-    Pair p = pair_new(FEATURES);
+    Pair p = pair_new();
     RdmaSendWr wr = reg_wr(p.mr, 0x50000000, 8192, 2);
     QRdmaMr *foreign = qrdma_alloc_mr(qrdma_alloc_pd(p.t.dev),
                                       TEST_ACCESS_ALL, MAX_PAGES);
@@ -283,7 +284,7 @@ static void test_pages_are_not_lost(void)
 const QRdmaTest reg_pages_tests[] = {
     { "registers-what-it-carries", test_registers_what_it_carries },
     { "list-is-read-once", test_list_is_read_once },
-    { "ignored-without-the-feature", test_ignored_without_the_feature },
+    { "driver-of-the-rfc", test_driver_of_the_rfc },
     { "no-pages-means-map-mr-sg", test_no_pages_means_map_mr_sg },
     { "bad-mappings", test_bad_mappings },
     { "bad-regions", test_bad_regions },

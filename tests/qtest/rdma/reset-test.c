@@ -12,10 +12,6 @@
 #define PORT_SLOT 4
 #define SECONDARY_BUS 1
 #define WINDOW 0xe000               /* of the port: 0xe0000000 .. 0xe0ffffff */
-#define FEATURES (QRDMA_FEATURES | QRDMA_F(VIRTIO_RDMA_F_SRQ) | \
-                  QRDMA_F(VIRTIO_RDMA_F_MW) | \
-                  QRDMA_F(VIRTIO_RDMA_F_MCAST) | \
-                  QRDMA_F(VIRTIO_RDMA_F_CQ_DEEP))
 
 typedef struct Env {
     QRdmaHost *host;
@@ -67,7 +63,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Env, env_free)
 
 static void step_start(Env *e)
 {
-    qrdma_start(e->d, FEATURES, 0);
+    qrdma_start(e->d, 0, 0);
 }
 
 static void step_gids(Env *e)

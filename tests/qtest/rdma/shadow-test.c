@@ -12,9 +12,7 @@
 #include "qemu/bswap.h"
 #include "rdma-test.h"
 
-#define FEATURES (QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP) | \
-                  QRDMA_F(VIRTIO_RDMA_F_EVENTS))
-#define SHADOW QRDMA_F(VIRTIO_RDMA_F_SHADOW_DOORBELL)
+#define FEATURES QRDMA_DIRECT_QPS
 #define PAGE QRDMA_DIRECT_DOORBELL
 #define OTHER_PAGE 255
 #define NO_PAGE 256
@@ -102,7 +100,7 @@ static Bench bench_on(QRdma *d)
 
 static Bench bench_without_shadow(void)
 {
-    return bench_on(test_device_with(FEATURES | SHADOW));
+    return bench_on(test_device_with(FEATURES));
 }
 
 static void add_shadow(Bench *b)
@@ -429,12 +427,12 @@ static void test_doorbells_amid_a_storm(void)
 /* The last number that a queue pair can have is the last mark. */
 static void test_last_mark(void)
 {
-    QRdma *d = test_own_device("max-qp=%d,max-vq-qp=4,max-cq=4", WORDS * 32);
+    QRdma *d = test_own_device("max-qp=%d,max-cq=4", WORDS * 32);
     struct virtio_rdma_create_qp_req req;
     QRdmaQp *qp;
     Bench b;
 
-    qrdma_start(d, QRDMA_FEATURES | FEATURES | SHADOW, 0);
+    qrdma_start(d, QRDMA_FEATURES | FEATURES, 0);
     b = bench_on(d);
     add_shadow(&b);
     qp = qp_describe(&b, PAGE, &req);
@@ -499,12 +497,11 @@ static void test_rules_of_set_shadow(void)
 
 static void test_feature_is_needed(void)
 {
-    Bench b = bench_on(test_device_with(FEATURES));
+    QRdma *d = test_device();
+    uint64_t shadow = qrdma_alloc(d, 4096);
 
-    b.shadow = qrdma_alloc(b.d, 4096);
-    assert_status(set_shadow(&b, PAGE, VIRTIO_RDMA_SHADOW_ON,
-                             qrdma_dma(b.d, b.shadow)), NOTSUPP);
-    assert_status(set_shadow(&b, PAGE, 0, 0), NOTSUPP);
+    assert_status(qrdma_set_shadow(d, PAGE, shadow), NOTSUPP);
+    assert_status(qrdma_set_shadow(d, PAGE, 0), NOTSUPP);
 }
 
 /* Nothing looks at the old one, nor writes there. */
@@ -594,7 +591,7 @@ static void test_memory_goes_away(void)
 
     g_assert_cmpint(fd, >=, 0);
     close(fd);
-    qrdma_start(d, QRDMA_FEATURES | FEATURES | SHADOW, 0);
+    qrdma_start(d, QRDMA_FEATURES | FEATURES, 0);
     b = bench_on(d);
     qrdma_host_set_legacy_ram(host, true);
     qtest_memset(host->qts, QRDMA_LEGACY_ADDR, 0, 4096);
@@ -650,14 +647,15 @@ static void test_not_without_direct_queues(void)
 {
     g_autoptr(QRdmaHost) host = qrdma_host_start(
         "-netdev hubport,id=n0,hubid=0 -netdev hubport,id=n1,hubid=0 "
-        "-device virtio-rdma-pci,netdev=n0,addr=%d,direct-qp=off "
-        "-device virtio-rdma-pci,netdev=n1,addr=%d,shadow-doorbell=off",
+        "-device virtio-rdma-pci,netdev=n0,addr=%d,direct=off "
+        "-device virtio-rdma-pci,netdev=n1,addr=%d,version-1=off",
         TEST_SLOT, TEST_SLOT + 1);
 
     for (int i = 0; i < 2; i++) {
         QRdma *d = qrdma_open(host, QPCI_DEVFN(TEST_SLOT + i, 0));
 
-        g_assert_cmphex(qvirtio_get_features(&d->pci->vdev) & SHADOW, ==, 0);
+        g_assert_cmphex(qvirtio_get_features(&d->pci->vdev) &
+                        QRDMA_F(VIRTIO_RDMA_F_DIRECT), ==, 0);
         qrdma_close(d);
     }
 }

@@ -34,7 +34,7 @@ void shm_node_start(ShmNode *n, int id, const char *options)
         options ? ",shm-dir=" : "", options ? shm_dir : "", options ?: "",
         RDMA_SLOT);
     n->dev = qrdma_open(n->host, QPCI_DEVFN(RDMA_SLOT, 0));
-    qrdma_start(n->dev, QRDMA_FEATURES | QRDMA_F(VIRTIO_RDMA_F_COUNTERS), 0);
+    qrdma_start(n->dev, 0, 0);
     qrdma_setup_gids(n->dev, id);
     pd = qrdma_alloc_pd(n->dev);
     n->mr = qrdma_reg_mr(pd, 0x100000, MR_SIZE, RDMA_ACCESS_LOCAL_WRITE);

@@ -7,16 +7,9 @@
 #include "rdma-test.h"
 #include "standard-headers/linux/virtio_config.h"
 
-#define FEATURES QRDMA_F(VIRTIO_RDMA_F_SRQ)
-
-static QRdma *start(void)
-{
-    return test_device_with(FEATURES);
-}
-
 static TestSrqPair pair_new(RdmaQpType type, uint32_t max_wr)
 {
-    QRdma *d = start();
+    QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
 
     qrdma_setup_gids(d, 1);
@@ -35,22 +28,9 @@ static void expect_state(QRdmaQp *qp, RdmaQpState state)
     g_assert_cmpint(qrdma_qp_state(qp), ==, state);
 }
 
-static void test_commands_need_the_feature(void)
+static void test_driver_of_the_rfc(void)
 {
-    QRdma *d = test_device();
-    RdmaSrqAttr attr = { .pdn = qrdma_alloc_pd(d)->pdn, .max_wr = 8 };
-    QRdmaSrq srq = { .dev = d };
-    RdmaSrqAttr got;
-
-    assert_status(qrdma_try_create_srq(d, &attr, &srq.srqn), NOTSUPP);
-    assert_status(qrdma_modify_srq(&srq, 0), NOTSUPP);
-    assert_status(qrdma_query_srq(&srq, &got), NOTSUPP);
-    assert_status(qrdma_destroy_srq(&srq), NOTSUPP);
-}
-
-static void test_qp_flag_needs_the_feature(void)
-{
-    QRdma *d = test_device();
+    QRdma *d = test_rfc_device();
     QRdmaCq *cq = qrdma_create_cq(d, 8);
     RdmaQpInitAttr init = {
         .pdn = qrdma_alloc_pd(d)->pdn,
@@ -61,14 +41,14 @@ static void test_qp_flag_needs_the_feature(void)
     };
     uint32_t qpn;
 
-    assert_status(qrdma_try_create_qp(d, &init, &qpn), NOTSUPP);
+    assert_status(qrdma_try_create_qp(d, &init, &qpn), ERR);
     init.has_srq = false;
     assert_ok(qrdma_try_create_qp(d, &init, &qpn));
 }
 
 static void test_table_fills_and_empties(void)
 {
-    QRdma *d = start();
+    QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     RdmaSrqAttr attr = { .pdn = pd->pdn, .max_wr = 8, .max_sge = 1 };
     QRdmaSrq *srq[TEST_MAX_SRQ];
@@ -96,7 +76,7 @@ static void test_table_fills_and_empties(void)
 
 static void test_counts(void)
 {
-    QRdma *d = start();
+    QRdma *d = test_device();
     const RdmaSrqAttr good = {
         .pdn = qrdma_alloc_pd(d)->pdn, .max_wr = 8, .max_sge = 2, .limit = 3,
     };
@@ -130,7 +110,7 @@ static void test_counts(void)
 
 static void test_unknown_pd(void)
 {
-    QRdma *d = start();
+    QRdma *d = test_device();
     QRdmaPd *gone = qrdma_alloc_pd(d);
     const uint32_t bad[] = {
         0, gone->pdn, TEST_MAX_PD + 1, 0x80000000, UINT32_MAX,
@@ -147,7 +127,7 @@ static void test_unknown_pd(void)
 
 static void test_numbers_without_object(void)
 {
-    QRdma *d = start();
+    QRdma *d = test_device();
     const uint32_t bad[] = {
         0, 1, TEST_MAX_SRQ - 1, TEST_MAX_SRQ, 0x7fffffff, 0x80000000,
         UINT32_MAX,
@@ -166,7 +146,7 @@ static void test_numbers_without_object(void)
 
 static void test_query_and_modify(void)
 {
-    QRdma *d = start();
+    QRdma *d = test_device();
     RdmaSrqAttr attr = {
         .pdn = qrdma_alloc_pd(d)->pdn, .max_wr = 8, .max_sge = 2, .limit = 3,
     };
@@ -189,7 +169,7 @@ static void test_query_and_modify(void)
 
 static void test_destroy_in_every_wrong_order_is_busy(void)
 {
-    QRdma *d = start();
+    QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     QRdmaPd *qp_pd = qrdma_alloc_pd(d);
     QRdmaCq *cq = qrdma_create_cq(d, 8);
@@ -212,7 +192,7 @@ static void test_destroy_in_every_wrong_order_is_busy(void)
 
 static void test_flags_of_create_qp(void)
 {
-    QRdma *d = start();
+    QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     QRdmaCq *cq = qrdma_create_cq(d, 8);
     QRdmaSrq *srq = qrdma_create_srq(pd, 8, 1);
@@ -264,7 +244,7 @@ static void test_flags_of_create_qp(void)
 
 static void test_rq_of_a_qp_with_srq_need_not_be_set_up(void)
 {
-    QRdma *d = start();
+    QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     QRdmaCq *cq = qrdma_create_cq(d, 8);
     QRdmaSrq *srq = qrdma_create_srq(pd, 8, 1);
@@ -338,7 +318,7 @@ static void test_wqe_is_read_once(void)
 
 static void test_wqes_from_before_the_srq_are_its(void)
 {
-    QRdma *d = start();
+    QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
 
     /* numbers go round: look for the one that is next */
@@ -379,7 +359,7 @@ static void test_destroy_returns_what_is_left(void)
 
 static void test_number_needs_a_ring_that_was_reset(void)
 {
-    QRdma *d = start();
+    QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     RdmaSrqAttr attr = { .pdn = pd->pdn, .max_wr = 8 };
     QRdmaSrq *srq[TEST_MAX_SRQ];
@@ -399,7 +379,7 @@ static void test_number_needs_a_ring_that_was_reset(void)
 
 static void test_small_rings_are_not_taken(void)
 {
-    QRdma *d = start();
+    QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     RdmaSrqAttr attr = { .pdn = pd->pdn, .max_wr = 32 };
     uint32_t srqn;
@@ -480,7 +460,7 @@ static void test_bad_wqes(void)
 /* Keys of the WQEs are of the SRQ's PD, not of the QP's. */
 static void test_keys_are_of_the_pd_of_the_srq(void)
 {
-    QRdma *d = start();
+    QRdma *d = test_device();
     QRdmaPd *qp_pd = qrdma_alloc_pd(d);
     QRdmaPd *srq_pd = qrdma_alloc_pd(d);
     QRdmaCq *cq_a = qrdma_create_cq(d, 8);
@@ -589,7 +569,7 @@ static void test_device_reset_drops_them(void)
 
     post_recv(&p, 1);
     old = *p.srq;
-    p.dev = start();
+    p.dev = test_device();
     assert_status(qrdma_query_srq(&old, &got), NOENT);
     p = pair_new(RDMA_QPT_RC, 8);
     post_recv(&p, 9);
@@ -597,8 +577,7 @@ static void test_device_reset_drops_them(void)
 }
 
 const QRdmaTest srq_tests[] = {
-    { "commands-need-the-feature", test_commands_need_the_feature },
-    { "qp-flag-needs-the-feature", test_qp_flag_needs_the_feature },
+    { "driver-of-the-rfc", test_driver_of_the_rfc },
     { "table-fills-and-empties", test_table_fills_and_empties },
     { "counts", test_counts },
     { "unknown-pd", test_unknown_pd },

@@ -57,8 +57,6 @@ static void test_loopback_lets_others_in(void)
 typedef struct virtio_rdma_reg_user_mr_req RegReq;
 typedef struct virtio_rdma_mr_rsp MrRsp;
 
-#define TABLES QRDMA_F(VIRTIO_RDMA_F_MR_TABLES)
-
 static void kick(QRdma *d)
 {
     qrdma_ring_kick(qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ));
@@ -120,7 +118,7 @@ static void check_long_registration(QRdma *d)
 
 static void test_long_registration_lets_others_in(void)
 {
-    check_long_registration(test_device_with(TABLES));
+    check_long_registration(test_device());
 }
 
 /* The same where the command is popped again from a ring of another kind */
@@ -134,7 +132,7 @@ static void test_long_registration_in_other_rings(void)
     QRdma *d = test_own_device("max-qp=8,max-cq=4,packed=on,in_order=on");
 
     for (int i = 0; i < ARRAY_SIZE(features); i++) {
-        qrdma_start(d, QRDMA_FEATURES | TABLES | features[i], 0);
+        qrdma_start(d, QRDMA_FEATURES | features[i], 0);
         check_long_registration(d);
     }
     qrdma_host_stop(d->host);
@@ -143,12 +141,12 @@ static void test_long_registration_in_other_rings(void)
 static void test_reset_amid_a_long_registration(void)
 {
     for (int whole = 0; whole < 2; whole++) {
-        QRdma *d = test_device_with(TABLES);
+        QRdma *d = test_device();
         TestWaiting w = test_enqueue_long(qrdma_alloc_pd(d));
 
         kick_and_look(d, &w);
         if (whole) {
-            qrdma_start(d, QRDMA_FEATURES | TABLES, 0);
+            qrdma_start(d, 0, 0);
         } else {
             qrdma_ring_renew(qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ));
         }
@@ -160,7 +158,7 @@ static void test_reset_amid_a_long_registration(void)
 /* It may be another command when the device comes back to it. */
 static void test_command_changes_amid_its_execution(void)
 {
-    QRdma *d = test_device_with(TABLES);
+    QRdma *d = test_device();
     TestWaiting w = test_enqueue_long(qrdma_alloc_pd(d));
     uint8_t other[] = { VIRTIO_RDMA_CMD_DEREG_MR, 99 };
     uint64_t table;
@@ -216,7 +214,7 @@ static Sharers sharers(uint64_t features)
     };
     Sharers s = { .d = test_device_reset() };
 
-    qrdma_start(s.d, features | QRDMA_F(VIRTIO_RDMA_F_CQ_DEEP), 1024);
+    qrdma_start(s.d, features, 1024);
     qrdma_setup_gids(s.d, 1);
     s.pd = qrdma_alloc_pd(s.d);
     s.cq = qrdma_create_cq(s.d, 1024);
@@ -271,7 +269,7 @@ static void test_full_queues_take_turns(void)
 /* A WQE costs what the list costs that it brings. */
 static void test_lists_of_requests_take_turns(void)
 {
-    Sharers s = sharers(QRDMA_FEATURES | QRDMA_F(VIRTIO_RDMA_F_REG_PAGES));
+    Sharers s = sharers(QRDMA_FEATURES);
     QRdmaMr *mr = qrdma_alloc_mr(s.pd, RDMA_ACCESS_LOCAL_WRITE, NPAGES);
     uint64_t list = qrdma_alloc(s.d, NPAGES * sizeof(uint64_t));
     struct virtio_rdma_sq_wqe wqe = {
@@ -315,7 +313,7 @@ static uint32_t next_qpn(Sharers *s, uint32_t qpn)
  */
 static void test_costly_commands_let_others_in(void)
 {
-    Sharers s = sharers(PLAIN_FEATURES | QRDMA_F(VIRTIO_RDMA_F_COUNTERS));
+    Sharers s = sharers(PLAIN_FEATURES);
     struct virtio_rdma_create_qp_req create = {
         .pdn = cpu_to_le32(s.pd->pdn),
         .qp_type = RDMA_QPT_RC,

@@ -50,7 +50,7 @@ static void await(Verbs *v, const uint8_t gid[RDMA_GID_LEN], bool there)
 
 static void start(Verbs *v)
 {
-    qrdma_start(v->dev, VERBS_FEATURES | QRDMA_F(VIRTIO_RDMA_F_GID_VLAN), 0);
+    qrdma_start(v->dev, 0, 0);
     qrdma_add_event_buffers(v->dev, 8);
     qrdma_setup_gids(v->dev, 1);
 }

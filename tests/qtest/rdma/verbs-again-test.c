@@ -24,8 +24,7 @@ static Objects objects_new(void)
 {
     Objects o = { .v = verbs_new(NULL) };
 
-    qrdma_start(o.v->dev, VERBS_FEATURES | QRDMA_F(VIRTIO_RDMA_F_REREG_MR) |
-                QRDMA_F(VIRTIO_RDMA_F_CQ_DEEP), 0);
+    qrdma_start(o.v->dev, 0, 0);
     qrdma_setup_gids(o.v->dev, 1);
     o.p = verbs_pair(o.v, RDMA_QPT_RC);
     o.srq = qrdma_create_srq(o.p.pd, 4, 1);

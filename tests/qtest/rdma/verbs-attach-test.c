@@ -218,6 +218,14 @@ static void test_a_driver_without_host_numbers(void)
     verbs_restart(v);
 }
 
+static void test_device_of_the_rfc(void)
+{
+    g_autoptr(Verbs) v = verbs_host(NULL);
+
+    verbs_refused_with(v, FAKE, "'version-1': false",
+                       "version-1=off does not go with the backend");
+}
+
 const QRdmaTest verbs_attach_tests[] = {
     { "no-such-device", test_no_such_device },
     { "no-such-port", test_no_such_port },
@@ -232,5 +240,6 @@ const QRdmaTest verbs_attach_tests[] = {
     { "limits-of-the-host", test_limits },
     { "info", test_info },
     { "a-driver-without-host-numbers", test_a_driver_without_host_numbers },
+    { "device-of-the-rfc", test_device_of_the_rfc },
     {}
 };

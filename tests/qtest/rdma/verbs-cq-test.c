@@ -7,7 +7,6 @@
 #include "qemu/bswap.h"
 #include "verbs-test.h"
 
-#define DEEP QRDMA_F(VIRTIO_RDMA_F_CQ_DEEP)
 /* More than are polled in one turn of the main loop */
 #define MANY 1200
 
@@ -27,7 +26,7 @@ static void test_resize(void)
     g_autoptr(Verbs) v = verbs_new(NULL);
     QRdmaCq *cq;
 
-    qrdma_start(v->dev, VERBS_FEATURES | DEEP, 0);
+    qrdma_start(v->dev, 0, 0);
     cq = qrdma_create_cq(v->dev, 16);
     g_assert_cmpint(depth(v), ==, 16);
     assert_ok(qrdma_resize_cq(cq, 100, 0));
@@ -49,7 +48,7 @@ static void test_many_at_once(void)
     VerbsPair p;
     RdmaWc wc;
 
-    qrdma_start(v->dev, VERBS_FEATURES | DEEP, 0);
+    qrdma_start(v->dev, 0, 0);
     qrdma_setup_gids(v->dev, 1);
     p.pd = qrdma_alloc_pd(v->dev);
     p.cq_a = qrdma_create_cq(v->dev, 2 * MANY);

@@ -79,7 +79,7 @@ void verbs_plug(Verbs *v)
 
 void verbs_restart(Verbs *v)
 {
-    qrdma_start(v->dev, VERBS_FEATURES, 0);
+    qrdma_start(v->dev, 0, 0);
     qrdma_add_event_buffers(v->dev, 32);
     qrdma_setup_gids(v->dev, 1);
 }

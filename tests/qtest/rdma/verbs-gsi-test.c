@@ -117,7 +117,7 @@ static void expect_received(Gsi *g, uint64_t wr_id, uint8_t seed,
     g_assert_cmpuint(wc.byte_len, ==, GSI_BUFFER_LEN);
     g_assert_cmpuint(wc.qp_num, ==, RDMA_QPN_GSI);
     g_assert_cmpuint(wc.src_qp, ==, 1);
-    g_assert_cmphex(wc.wc_flags, ==, RDMA_WC_GRH);
+    g_assert_cmphex(wc.wc_flags, ==, RDMA_WC_GRH | RDMA_WC_WITH_HDR_TYPE);
     qrdma_read(g->v->dev, g->mem + 4096, buf, sizeof(buf));
     gsi_fill_mad(mad, seed);
     g_assert_cmpmem(buf + GSI_GRH_LEN, GSI_MAD_LEN, mad, GSI_MAD_LEN);

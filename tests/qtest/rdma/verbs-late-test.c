@@ -84,7 +84,7 @@ static void test_reset_and_new_objects(void)
     uint32_t pdn;
 
     late_reg_mr(v, qrdma_alloc_pd(v->dev));
-    qrdma_start(v->dev, VERBS_FEATURES, 0);
+    qrdma_start(v->dev, 0, 0);
     {
         VerbsWaiting w = verbs_send_cmd(v, VIRTIO_RDMA_CMD_CREATE_PD, NULL,
                                         0, sizeof(struct virtio_rdma_pdn));

@@ -250,7 +250,7 @@ static void test_reregistration(void)
     VerbsPair p;
     QRdmaMr mr;
 
-    qrdma_start(v->dev, VERBS_FEATURES | QRDMA_F(VIRTIO_RDMA_F_REREG_MR), 0);
+    qrdma_start(v->dev, 0, 0);
     qrdma_setup_gids(v->dev, 1);
     p = verbs_pair(v, RDMA_QPT_RC);
     mem = qrdma_alloc(v->dev, 6 * PAGE);

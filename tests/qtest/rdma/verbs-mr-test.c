@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * rdma-verbs: regions that are registered again, of memory that is ROM or
- * none at all.
+ * none at all; and no fast registration.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -18,7 +18,7 @@ static Verbs *verbs_rereg(void)
 {
     Verbs *v = verbs_new(NULL);
 
-    qrdma_start(v->dev, VERBS_FEATURES | QRDMA_F(VIRTIO_RDMA_F_REREG_MR), 0);
+    qrdma_start(v->dev, 0, 0);
     qrdma_setup_gids(v->dev, 1);
     return v;
 }
@@ -187,7 +187,37 @@ static void test_reset_while_registered_again(void)
     verbs_restart(v);
 }
 
+/* User-space verbs have no such regions; regions of other kinds work. */
+static void test_without_fast_registration(void)
+{
+    g_autoptr(Verbs) v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    struct virtio_rdma_create_mr_req req = {
+        .pdn = cpu_to_le32(p.pd->pdn), .access = cpu_to_le32(WRITABLE),
+        .max_num_sg = cpu_to_le32(8),
+    };
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_REG_MR, 3, NULL);
+    struct virtio_rdma_mr_rsp rsp;
+    struct virtio_rdma_config c;
+    QRdmaMr mapped = *p.mr_a;
+
+    qrdma_get_config(v->dev, &c);
+    g_assert_cmphex(le64_to_cpu(c.device_cap_flags) &
+                    VIRTIO_RDMA_CAP_MEM_MGT_EXTENSIONS, ==, 0);
+    g_assert_cmpuint(c.max_fast_reg_page_list_len, ==, 0);
+    g_assert_cmpuint(c.max_reg_pages, ==, 0);
+    assert_status(qrdma_cmd(v->dev, VIRTIO_RDMA_CMD_CREATE_MR, &req,
+                            sizeof(req), &rsp, sizeof(rsp)), NOTSUPP);
+    assert_status(qrdma_map_mr_sg(&mapped, mapped.iova, 4096), NOTSUPP);
+    wr.wr.reg.mrn = p.mr_a->mrn;
+    wr.wr.reg.key = p.mr_a->lkey;
+    qrdma_post_expect(p.a, wr, RDMA_WC_LOC_QP_OP_ERR);
+    qrdma_reconnect(p.a, p.b, NULL);
+    verbs_check_works(&p, 7);
+}
+
 const QRdmaTest verbs_mr_tests[] = {
+    { "without-fast-registration", test_without_fast_registration },
     { "rom", test_rom },
     { "no-memory-there", test_no_memory_there },
     { "host-refuses-to-register-again", test_host_refuses_to_register_again },

@@ -300,7 +300,7 @@ static void test_completions_during_resize(void)
         .cqe = cpu_to_le32(8), .used = cpu_to_le32(8),
     };
 
-    qrdma_start(v->dev, VERBS_FEATURES | QRDMA_F(VIRTIO_RDMA_F_CQ_DEEP), 0);
+    qrdma_start(v->dev, 0, 0);
     qrdma_setup_gids(v->dev, 1);
     pd = qrdma_alloc_pd(v->dev);
     cq = qrdma_create_cq(v->dev, 8);

@@ -15,10 +15,6 @@
 #define VERBS_SLOT 4
 /* Those of qrdma_setup_gids(1), for the double */
 #define VERBS_GIDS "gid 0 fe80::5054:ff:fe12:3401; gid 1 10.0.0.1; "
-#define VERBS_FEATURES (QRDMA_FEATURES | QRDMA_F(VIRTIO_RDMA_F_EVENTS) | \
-                        QRDMA_F(VIRTIO_RDMA_F_SRQ) | \
-                        QRDMA_F(VIRTIO_RDMA_F_MW) | \
-                        QRDMA_F(VIRTIO_RDMA_F_MCAST))
 
 /* A QEMU with the double, and a device on it. */
 typedef struct Verbs {

@@ -49,7 +49,7 @@ static void test_unknown_opcodes(void)
 {
     TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
     const uint32_t bad[] = {
-        8, 10, 12, 13, 14, 0x1f, 0x21, 0x22, 0xf0, 0x100, 0x102, 0x7fffffff,
+        10, 12, 13, 14, 0x1f, 0x21, 0x22, 0xf0, 0x100, 0x102, 0x7fffffff,
         0x80000002, UINT32_MAX,
     };
 

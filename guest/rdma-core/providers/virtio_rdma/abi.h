@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Commands to the kernel driver: the common ones, with its own responses.
+ * Commands to the kernel driver: common ones, with responses of the driver.
  */
 #ifndef VRDMA_ABI_H
 #define VRDMA_ABI_H
@@ -12,7 +12,7 @@
 DECLARE_DRV_CMD(vrdma_get_context, IB_USER_VERBS_CMD_GET_CONTEXT,
 		empty, virtio_rdma_alloc_ucontext_resp);
 DECLARE_DRV_CMD(vrdma_create_cq, IB_USER_VERBS_CMD_CREATE_CQ,
-		virtio_rdma_create_cq_cmd, virtio_rdma_create_cq_resp);
+		empty, virtio_rdma_create_cq_resp);
 DECLARE_DRV_CMD(vrdma_resize_cq, IB_USER_VERBS_CMD_RESIZE_CQ,
 		empty, virtio_rdma_create_cq_resp);
 DECLARE_DRV_CMD(vrdma_create_qp, IB_USER_VERBS_CMD_CREATE_QP,

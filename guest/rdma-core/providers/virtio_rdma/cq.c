@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Completion queues. A direct one takes the kernel only to sleep: its slots have
- * the numbers of their completions. Otherwise the status byte of a mapped slot
- * shows whether it has a completion, and the kernel is called to arm a CQ, and
- * sometimes to give consumed slots back to the device.
+ * Completion queues. A direct one is polled and armed in mapped memory: its
+ * slots have the numbers of their completions. The kernel polls and arms
+ * others.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,8 +26,6 @@ static int vrdma_cq_map(struct vrdma_cq *cq,
 	cq->slots = (uint8_t *)cq->map + resp->ring_offset;
 	cq->slot_size = resp->slot_size;
 	cq->mask = resp->slots - 1;
-	cq->slack = resp->slack;
-	cq->direct = resp->flags & VIRTIO_RDMA_CQ_RESP_DIRECT;
 	return 0;
 }
 
@@ -36,9 +33,7 @@ struct ibv_cq *vrdma_create_cq(struct ibv_context *ctx, int cqe,
 			       struct ibv_comp_channel *channel, int vector)
 {
 	struct vrdma_create_cq_resp resp = {};
-	struct vrdma_create_cq cmd = {
-		.flags = VIRTIO_RDMA_CQ_CMD_DIRECT,
-	};
+	struct ibv_create_cq cmd;
 	struct vrdma_cq *cq;
 	int ret;
 
@@ -48,11 +43,11 @@ struct ibv_cq *vrdma_create_cq(struct ibv_context *ctx, int cqe,
 	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
 	pthread_spin_init(&cq->arm_lock, PTHREAD_PROCESS_PRIVATE);
 	ret = ibv_cmd_create_cq(ctx, cqe, channel, vector, &cq->vcq.cq,
-				&cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
+				&cmd, sizeof(cmd), &resp.ibv_resp,
 				sizeof(resp));
 	if (ret)
 		goto err;
-	if (resp.mmap_size) {
+	if (to_vctx(ctx)->direct) {
 		cq->vcq.cq.context = ctx;
 		ret = vrdma_cq_map(cq, &resp.drv_payload);
 		if (ret) {
@@ -71,8 +66,8 @@ err:
 }
 
 /*
- * The kernel moves a direct CQ to other memory, with what is not consumed. With
- * the CQ locked.
+ * Have the kernel move a direct CQ, with the completions that are not consumed,
+ * to other memory. With the CQ locked.
  */
 static int vrdma_cq_move(struct vrdma_cq *cq, int cqe)
 {
@@ -99,7 +94,7 @@ int vrdma_resize_cq(struct ibv_cq *ibcq, int cqe)
 	struct ibv_resize_cq cmd;
 	int ret;
 
-	if (!cq->direct)
+	if (!cq->map)
 		return ibv_cmd_resize_cq(ibcq, cqe, &cmd, sizeof(cmd), &resp,
 					 sizeof(resp));
 	pthread_spin_lock(&cq->lock);
@@ -119,6 +114,7 @@ int vrdma_destroy_cq(struct ibv_cq *ibcq)
 		return ret;
 	if (cq->map)
 		munmap(cq->map, cq->map_size);
+	free(cq->polled);
 	pthread_spin_destroy(&cq->arm_lock);
 	pthread_spin_destroy(&cq->lock);
 	free(cq);
@@ -151,28 +147,28 @@ void vrdma_qp_unlock_cqs(struct ibv_qp *qp)
 }
 
 /*
- * The QP that the device calls @qpn, if its sends, or receives, complete to
- * @cq, else NULL. A device that names another QP is broken.
+ * The QP with the device's number @qpn, if its sends, or receives, complete to
+ * @cq, else NULL.
  */
 static struct vrdma_qp *vrdma_cq_find_qp(struct vrdma_cq *cq, uint32_t qpn,
 					 bool recv)
 {
 	struct vrdma_context *ctx = to_vctx(cq->vcq.cq.context);
 	struct vrdma_qp_entry *entry;
-	struct vrdma_cq *its;
+	struct vrdma_cq *found;
 
 	if (qpn >= ctx->max_qp)
 		return NULL;
 	entry = &ctx->qps[qpn];
-	its = atomic_load_explicit(recv ? &entry->recv_cq : &entry->send_cq,
-				   memory_order_relaxed);
-	return its == cq ? entry->qp : NULL;
+	found = atomic_load_explicit(recv ? &entry->recv_cq : &entry->send_cq,
+				     memory_order_relaxed);
+	return found == cq ? entry->qp : NULL;
 }
 
 /*
- * A WQE of the QP that the device calls @qpn has completed to @cq: look up what
- * the program knows for that and for @id, the device's wr_id. Returns false if
- * the completion is to be dropped.
+ * A WQE has completed to @cq. Translate the device's number of the QP, and its
+ * wr_id @id, to those of the program. Returns false if the completion is to be
+ * dropped.
  */
 static bool vrdma_wqe_retire(struct vrdma_cq *cq, uint32_t qpn, uint64_t id,
 			     struct ibv_wc *wc)
@@ -202,14 +198,6 @@ static bool vrdma_wqe_retire(struct vrdma_cq *cq, uint32_t qpn, uint64_t id,
 	return true;
 }
 
-static uint16_t vrdma_cqe_vlan(const struct virtio_rdma_cqe *cqe)
-{
-	const struct virtio_rdma_cqe_ex *ex =
-		container_of(cqe, struct virtio_rdma_cqe_ex, cqe);
-
-	return le16toh(ex->vlan);
-}
-
 /* libibverbs has other numbers for these opcodes than the device. */
 static enum ibv_wc_opcode vrdma_wc_opcode(uint8_t opcode)
 {
@@ -224,9 +212,10 @@ static enum ibv_wc_opcode vrdma_wc_opcode(uint8_t opcode)
 }
 
 static bool vrdma_cqe_read(struct vrdma_cq *cq,
-			   const struct virtio_rdma_cqe *cqe, struct ibv_wc *wc)
+			   const struct virtio_rdma_cqe_ex *ex,
+			   struct ibv_wc *wc)
 {
-	struct vrdma_context *ctx = to_vctx(cq->vcq.cq.context);
+	const struct virtio_rdma_cqe *cqe = &ex->cqe;
 	uint32_t flags = le32toh(cqe->wc_flags);
 
 	if (!vrdma_wqe_retire(cq, le32toh(cqe->qp_num), le64toh(cqe->wr_id),
@@ -252,35 +241,63 @@ static bool vrdma_cqe_read(struct vrdma_cq *cq,
 	wc->slid = 0;
 	wc->sl = cqe->sl;
 	wc->dlid_path_bits = 0;
-	if (ctx->cqe_ex)
-		cq->vlan = flags & VIRTIO_RDMA_WC_WITH_VLAN ?
-			   vrdma_cqe_vlan(cqe) : 0;
+	cq->vlan = flags & VIRTIO_RDMA_WC_WITH_VLAN ? le16toh(ex->vlan) : 0;
 	return true;
 }
 
-static bool vrdma_cq_direct_has(const struct virtio_rdma_cqe *cqe, uint32_t n)
-{
-	const struct virtio_rdma_direct_cqe *slot = (const void *)cqe;
-
-	return le32toh(__atomic_load_n(&slot->number, __ATOMIC_ACQUIRE)) ==
-	       n + 1;
-}
-
-static bool vrdma_cq_status_has(const struct virtio_rdma_cqe *cqe)
-{
-	return __atomic_load_n(&cqe->status, __ATOMIC_ACQUIRE) !=
-	       VIRTIO_RDMA_CQE_EMPTY;
-}
-
 /* The n-th completion, or NULL if there is none yet. */
-static struct virtio_rdma_cqe *vrdma_cq_cqe(const struct vrdma_cq *cq,
-					    uint32_t n)
+static struct virtio_rdma_cqe_ex *vrdma_cq_cqe(const struct vrdma_cq *cq,
+					       uint32_t n)
 {
-	struct virtio_rdma_cqe *cqe =
+	struct virtio_rdma_direct_cqe *slot =
 		(void *)(cq->slots + (n & cq->mask) * cq->slot_size);
+	uint32_t number =
+		le32toh(__atomic_load_n(&slot->number, __ATOMIC_ACQUIRE));
 
-	return (cq->direct ? vrdma_cq_direct_has(cqe, n)
-			   : vrdma_cq_status_has(cqe)) ? cqe : NULL;
+	return number == n + 1 ? &slot->ex : NULL;
+}
+
+/*
+ * Is this a completion of a QP that was reset or destroyed? The kernel marks
+ * those that it still has.
+ */
+static bool vrdma_cq_drops(struct vrdma_qp *qp, const struct ibv_wc *wc)
+{
+	uint64_t wr_id;
+
+	if (wc->qp_num != VIRTIO_RDMA_QPN_NONE && wc->qp_num != qp->qpn)
+		return false;
+	if (wc->wr_id & VRDMA_ID_SRQ)
+		vrdma_srq_retire(qp->srq, wc->wr_id, &wr_id);
+	return true;
+}
+
+/*
+ * vrdma_cq_clean() of a CQ that the kernel polls. Completions that are not
+ * dropped wait here until the program polls them. Without memory for them, they
+ * and the entries of the SRQ stay in the kernel.
+ */
+static void vrdma_cq_clean_kernel(struct vrdma_cq *cq, struct vrdma_qp *qp)
+{
+	struct ibv_wc *polled;
+	uint32_t i, num = 0;
+
+	for (i = cq->next_polled; i < cq->num_polled; i++) {
+		if (!vrdma_cq_drops(qp, &cq->polled[i]))
+			cq->polled[num++] = cq->polled[i];
+	}
+	cq->next_polled = 0;
+	cq->num_polled = num;
+	for (;;) {
+		polled = realloc(cq->polled, (num + 1) * sizeof(*polled));
+		if (!polled)
+			return;
+		cq->polled = polled;
+		if (ibv_cmd_poll_cq(&cq->vcq.cq, 1, &polled[num]) <= 0)
+			return;
+		if (!vrdma_cq_drops(qp, &polled[num]))
+			cq->num_polled = ++num;
+	}
 }
 
 /*
@@ -290,49 +307,66 @@ static struct virtio_rdma_cqe *vrdma_cq_cqe(const struct vrdma_cq *cq,
 void vrdma_cq_clean(struct vrdma_qp *qp)
 {
 	struct vrdma_cq *cq = to_vcq(qp->vqp.qp.recv_cq);
+	struct virtio_rdma_cqe_ex *ex;
 	struct virtio_rdma_cqe *cqe;
 	uint64_t id, wr_id;
 	uint32_t n;
 
-	if (!cq->map)
+	if (!cq->map) {
+		vrdma_cq_clean_kernel(cq, qp);
 		return;
+	}
 	for (n = cq->head; n - cq->head <= cq->mask; n++) {
-		cqe = vrdma_cq_cqe(cq, n);
-		if (!cqe)
+		ex = vrdma_cq_cqe(cq, n);
+		if (!ex)
 			break;
+		cqe = &ex->cqe;
 		id = le64toh(cqe->wr_id);
 		if (le32toh(cqe->qp_num) != qp->qpn ||
 		    !(id & VRDMA_ID_SRQ))
 			continue;
 		vrdma_srq_retire(qp->srq, id, &wr_id);
-		cqe->qp_num = htole32(VRDMA_QPN_NONE);
+		cqe->qp_num = htole32(VIRTIO_RDMA_QPN_NONE);
 	}
 }
 
 static int vrdma_cq_next_mapped(struct vrdma_cq *cq, struct ibv_wc *wc)
 {
+	const struct virtio_rdma_cqe_ex *ex;
 	bool wanted;
 
 	do {
-		struct virtio_rdma_cqe *cqe = vrdma_cq_cqe(cq, cq->head);
-
-		if (!cqe)
+		ex = vrdma_cq_cqe(cq, cq->head);
+		if (!ex)
 			return 0;
-		wanted = vrdma_cqe_read(cq, cqe, wc);
-		if (!cq->direct)
-			cqe->status = VIRTIO_RDMA_CQE_EMPTY;
+		wanted = vrdma_cqe_read(cq, ex, wc);
 		cq->head++;
 	} while (!wanted);
 	return 1;
 }
 
+/* POLL_CQ returns the kernel's flags, of which libibverbs has other numbers. */
+static unsigned int vrdma_wc_flags(unsigned int flags)
+{
+	enum { GRH = 1 << 0, WITH_IMM = 1 << 1, WITH_INVALIDATE = 1 << 2 };
+
+	return (flags & GRH ? IBV_WC_GRH : 0) |
+	       (flags & WITH_IMM ? IBV_WC_WITH_IMM : 0) |
+	       (flags & WITH_INVALIDATE ? IBV_WC_WITH_INV : 0);
+}
+
 static int vrdma_cq_next_kernel(struct vrdma_cq *cq, struct ibv_wc *wc)
 {
-	int ret;
+	int ret = 1;
 
 	do {
-		ret = ibv_cmd_poll_cq(&cq->vcq.cq, 1, wc);
+		if (cq->next_polled < cq->num_polled)
+			*wc = cq->polled[cq->next_polled++];
+		else
+			ret = ibv_cmd_poll_cq(&cq->vcq.cq, 1, wc);
 	} while (ret > 0 && !vrdma_wqe_retire(cq, wc->qp_num, wc->wr_id, wc));
+	if (ret > 0)
+		wc->wc_flags = vrdma_wc_flags(wc->wc_flags);
 	return ret;
 }
 
@@ -346,43 +380,24 @@ int vrdma_cq_next(struct vrdma_cq *cq, struct ibv_wc *wc)
 		       : vrdma_cq_next_kernel(cq, wc);
 }
 
-/*
- * Tell the kernel, or the device, how many completions were consumed. With the
- * CQ locked.
- * Returns whether to call vrdma_cq_recycle() after unlocking it.
- */
-bool vrdma_cq_consumed(struct vrdma_cq *cq)
+/* Let the device use consumed slots again. With the CQ locked. */
+void vrdma_cq_consumed(struct vrdma_cq *cq)
 {
-	if (!cq->map || (cq->direct && cq->head == cq->recycled))
-		return false;
-	__atomic_store_n(&cq->page->consumer, cq->head, __ATOMIC_RELEASE);
-	if (!cq->direct && cq->head - cq->recycled <= cq->slack)
-		return false;
-	cq->recycled = cq->head;
-	return !cq->direct;
-}
-
-/* Have the kernel give consumed slots back to the device. */
-int vrdma_cq_recycle(struct vrdma_cq *cq)
-{
-	struct ibv_wc none;
-
-	return ibv_cmd_poll_cq(&cq->vcq.cq, 1, &none);
+	if (cq->map && cq->page->consumer != cq->head)
+		__atomic_store_n(&cq->page->consumer, cq->head,
+				 __ATOMIC_RELEASE);
 }
 
 int vrdma_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
 {
 	struct vrdma_cq *cq = to_vcq(ibcq);
 	int ret = 1, n = 0;
-	bool recycle;
 
 	pthread_spin_lock(&cq->lock);
 	while (n < num && (ret = vrdma_cq_next(cq, &wc[n])) > 0)
 		n++;
-	recycle = vrdma_cq_consumed(cq);
+	vrdma_cq_consumed(cq);
 	pthread_spin_unlock(&cq->lock);
-	if (recycle && vrdma_cq_recycle(cq) < 0)
-		ret = -1;
 	return ret < 0 && !n ? ret : n;
 }
 
@@ -390,17 +405,17 @@ int vrdma_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
 	struct vrdma_cq *cq = to_vcq(ibcq);
 
-	if (!cq->direct)
+	if (!cq->map)
 		return ibv_cmd_req_notify_cq(ibcq, solicited_only);
 	pthread_spin_lock(&cq->arm_lock);
-	/* A request for any completion that had no event is still one. */
+	/* A request for any completion stands until it has its event. */
 	cq->armed_next |= !solicited_only;
 	cq->arm = ((cq->arm >> VIRTIO_RDMA_ARM_SHIFT) + 1)
 		  << VIRTIO_RDMA_ARM_SHIFT;
 	cq->arm |= cq->armed_next ? VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION
 				  : VIRTIO_RDMA_NOTIFY_SOLICITED;
 	__atomic_store_n(&cq->page->arm, htole32(cq->arm), __ATOMIC_RELAXED);
-	/* The device looks at this behind a barrier, too, or it is polled. */
+	/* Pairs with the device's barrier before it reads the request. */
 	atomic_thread_fence(memory_order_seq_cst);
 	pthread_spin_unlock(&cq->arm_lock);
 	return 0;

@@ -27,11 +27,9 @@ static int vrdma_next_poll(struct ibv_cq_ex *ibcq)
 static void vrdma_end_poll(struct ibv_cq_ex *ibcq)
 {
 	struct vrdma_cq *cq = to_vcq_ex(ibcq);
-	bool recycle = vrdma_cq_consumed(cq);
 
+	vrdma_cq_consumed(cq);
 	pthread_spin_unlock(&cq->lock);
-	if (recycle)
-		vrdma_cq_recycle(cq);
 }
 
 static int vrdma_start_poll(struct ibv_cq_ex *ibcq,
@@ -115,7 +113,8 @@ struct ibv_cq_ex *vrdma_create_cq_ex(struct ibv_context *ctx,
 	struct ibv_cq_ex *cq_ex;
 	struct ibv_cq *cq;
 
-	if (to_vctx(ctx)->cqe_ex)
+	/* POLL_CQ returns no VLANs. */
+	if (to_vctx(ctx)->direct)
 		fields |= IBV_WC_EX_WITH_CVLAN;
 	if (attr->comp_mask & ~IBV_CQ_INIT_ATTR_MASK_FLAGS ||
 	    attr->wc_flags & ~fields ||

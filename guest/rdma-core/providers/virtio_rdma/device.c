@@ -123,17 +123,15 @@ static struct vrdma_context *vrdma_init_context(struct ibv_device *ibdev,
 					    RDMA_DRIVER_UNKNOWN);
 }
 
-/* Complete a context of which the kernel has told; it is freed on failure. */
+/* Complete a context by the kernel's response. On failure it is freed. */
 static struct verbs_context *
 vrdma_set_context(struct vrdma_context *ctx, int cmd_fd,
 		  const struct virtio_rdma_alloc_ucontext_resp *resp)
 {
-	ctx->mapped_cq = resp->flags & VIRTIO_RDMA_UCTX_MAPPED_CQ;
+	ctx->direct = resp->flags & VIRTIO_RDMA_UCTX_DIRECT;
 	ctx->mw = resp->flags & VIRTIO_RDMA_UCTX_MW;
 	ctx->flush = resp->flags & VIRTIO_RDMA_UCTX_FLUSH;
 	ctx->atomic_write = resp->flags & VIRTIO_RDMA_UCTX_ATOMIC_WRITE;
-	ctx->host_numbers = resp->flags & VIRTIO_RDMA_UCTX_HOST_NUMBERS;
-	ctx->cqe_ex = resp->flags & VIRTIO_RDMA_UCTX_CQE_EX;
 	ctx->max_qp = resp->max_qp;
 	ctx->qps = calloc(ctx->max_qp, sizeof(*ctx->qps));
 	if (!ctx->qps) {
@@ -171,9 +169,9 @@ static struct verbs_context *vrdma_alloc_context(struct ibv_device *ibdev,
 }
 
 /*
- * The context of another process, which has handed its file to this one. What
- * belongs to the context, such as doorbells, both use; queue pairs and CQs are
- * of the process that has created them.
+ * The context of another process, which has handed its file to this one. Both
+ * processes use doorbells and memory regions; queue pairs and CQs are of the
+ * process that has created them.
  */
 static struct verbs_context *vrdma_import_context(struct ibv_device *ibdev,
 						  int cmd_fd)
@@ -208,8 +206,8 @@ static void vrdma_uninit_device(struct verbs_device *vdev)
 }
 
 /*
- * The device's parent is the PCI function of a virtio device of type 42, 0x2a;
- * with older drivers, and where virtio is not on PCI, that virtio device.
+ * The device's parent is the PCI function of a virtio device of type 42, 0x2a,
+ * or the virtio device itself if its transport is not PCI.
  */
 static const struct verbs_match_ent vrdma_match[] = {
 	VERBS_PCI_MATCH(0x1af4, 0x1040 + 0x2a, NULL),

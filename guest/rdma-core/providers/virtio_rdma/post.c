@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Posting. WQEs are written to mapped slots, which the device reads by itself,
- * or a post command without work requests has the kernel submit to it.
+ * or which the kernel submits: a command without work requests calls for that.
  */
 #include <errno.h>
 #include <string.h>
@@ -34,7 +34,7 @@ void vrdma_wqe_put_bind(struct virtio_rdma_sq_wqe *wqe, const struct ibv_mw *mw,
 	wqe->wr.bind.length = htole64(info->length);
 }
 
-/* What is no flag of a send work request has no effect, as elsewhere. */
+/* Other bits of send_flags have no effect, as with other providers. */
 #define SEND_FLAGS (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | \
 		    IBV_SEND_INLINE | IBV_SEND_IP_CSUM)
 
@@ -73,7 +73,7 @@ int vrdma_send_submit(struct vrdma_qp *qp, uint32_t first)
 	if (any)
 		vrdma_wq_publish(wq);
 	pthread_spin_unlock(&wq->lock);
-	if (!any || vrdma_wq_rung(wq, qp->vqp.qp.context, qp->qpn))
+	if (!any || vrdma_wq_ring(wq, qp->vqp.qp.context, qp->qpn))
 		return 0;
 	return ibv_cmd_post_send(&qp->vqp.qp, NULL, &none);
 }
@@ -247,7 +247,7 @@ int vrdma_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 		vrdma_wq_publish(wq);
 	pthread_spin_unlock(&wq->lock);
 
-	if (head && !vrdma_wq_rung(wq, ibqp->context, qp->qpn))
+	if (head && !vrdma_wq_ring(wq, ibqp->context, qp->qpn))
 		err = ibv_cmd_post_recv(ibqp, NULL, &none);
 	if (err) {
 		*bad_wr = first;

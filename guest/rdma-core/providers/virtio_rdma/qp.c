@@ -36,7 +36,7 @@ static int vrdma_qp_map(struct vrdma_qp *qp, struct ibv_context *ctx,
 			    resp->sq_slots, resp->sq_slot_size,
 			    &page->sq_producer, cap->max_send_wr,
 			    cap->max_send_sge);
-	if (resp->flags & VIRTIO_RDMA_QP_RESP_DIRECT) {
+	if (to_vctx(ctx)->direct) {
 		qp->sq.awake = &page->sq_awake;
 		qp->rq.awake = &page->rq_awake;
 	}
@@ -81,22 +81,22 @@ static int vrdma_qp_create_cmd(struct ibv_context *ctx, struct vrdma_qp *qp,
 	vrdma_qp_ex_probe(qp);
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
 	    attr->create_flags) {
-		struct vrdma_create_qp_flags_resp its = {};
+		struct vrdma_create_qp_flags_resp full = {};
 		struct ibv_create_qp_ex cmd;
 
 		ret = ibv_cmd_create_qp_ex2(ctx, &qp->vqp, &known, &cmd,
-					    sizeof(cmd), &its.ibv_resp,
-					    sizeof(its));
-		*resp = its.drv_payload;
+					    sizeof(cmd), &full.ibv_resp,
+					    sizeof(full));
+		*resp = full.drv_payload;
 	} else {
-		struct vrdma_create_qp_resp its = {};
+		struct vrdma_create_qp_resp full = {};
 		struct ibv_create_qp cmd;
 
 		known.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;
 		ret = ibv_cmd_create_qp_ex(ctx, &qp->vqp, &known, &cmd,
-					   sizeof(cmd), &its.ibv_resp,
-					   sizeof(its));
-		*resp = its.drv_payload;
+					   sizeof(cmd), &full.ibv_resp,
+					   sizeof(full));
+		*resp = full.drv_payload;
 	}
 	if (!ret)
 		vrdma_qp_ex_probed(qp);
@@ -134,7 +134,7 @@ struct ibv_qp *vrdma_create_qp_ex(struct ibv_context *ibctx,
 	ret = vrdma_qp_create_cmd(ibctx, qp, attr, &resp);
 	if (ret)
 		goto err_unlock;
-	qp->qpn = ctx->host_numbers ? resp.qpn : ibqp->qp_num;
+	qp->qpn = resp.qpn;
 	if (qp->qpn >= ctx->max_qp) {
 		ret = EPROTO;
 		goto err_destroy;

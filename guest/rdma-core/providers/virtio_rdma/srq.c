@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Shared receive queues. A slot is free again as soon as the device has copied
- * the WQE, and WQEs complete in any order. So the wr_id of a WQE is not found
- * by its slot: each WQE has an entry with its wr_id until it completes.
+ * Shared receive queues. WQEs complete in any order, so the wr_id of a WQE is
+ * not found by its slot: each WQE has an entry with its wr_id until it
+ * completes. There are at least as many slots as entries.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static int vrdma_srq_map(struct vrdma_srq *srq,
 	if (page == MAP_FAILED)
 		return errno;
 	srq->map = page;
-	if (resp->flags & VIRTIO_RDMA_SRQ_RESP_DIRECT)
+	if (to_vctx(srq->srq.context)->direct)
 		srq->wq.awake = &page->awake;
 	srq->bell = VIRTIO_RDMA_DOORBELL_SRQ | resp->srqn;
 	srq->map_size = resp->mmap_size;
@@ -145,7 +145,7 @@ int vrdma_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 		vrdma_wq_publish(wq);
 	pthread_spin_unlock(&wq->lock);
 
-	if (head && !vrdma_wq_rung(wq, ibsrq->context, srq->bell))
+	if (head && !vrdma_wq_ring(wq, ibsrq->context, srq->bell))
 		err = ibv_cmd_post_srq_recv(ibsrq, NULL, &none);
 	if (err) {
 		*bad_wr = first;

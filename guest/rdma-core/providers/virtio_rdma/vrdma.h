@@ -41,9 +41,6 @@
 #define VRDMA_ID_INDEX (VRDMA_ID_SRQ - 1)
 #define VRDMA_ID_GENERATION_SHIFT 32
 
-/* Replaces the QPN of a completion that is to be dropped. */
-#define VRDMA_QPN_NONE UINT32_MAX
-
 struct vrdma_device {
 	struct verbs_device vdev;
 };
@@ -61,13 +58,12 @@ struct vrdma_qp_entry {
 
 struct vrdma_context {
 	struct verbs_context vctx;
-	bool mapped_cq;
+	/* The device accesses mapped queues by itself; else by the kernel. */
+	bool direct;
 	bool mw;
 	bool flush;
 	bool atomic_write;
-	bool host_numbers;		/* qp_num is not what CQEs have */
-	bool cqe_ex;			/* CQEs are struct virtio_rdma_cqe_ex */
-	uint32_t *doorbell;		/* of direct queues; NULL: the kernel's */
+	uint32_t *doorbell;		/* NULL: the kernel rings */
 	struct virtio_rdma_doorbell_shadow *shadow;	/* NULL: none */
 	uint32_t max_qp;
 	struct vrdma_qp_entry *qps;	/* by qpn */
@@ -78,17 +74,18 @@ struct vrdma_context {
 struct vrdma_cq {
 	struct verbs_cq vcq;
 	pthread_spinlock_t lock;
-	void *map;
+	/* Of direct CQs; the kernel polls others. */
+	void *map;			/* else NULL */
 	size_t map_size;
 	struct virtio_rdma_cq_page *page;
 	uint8_t *slots;
 	uint32_t slot_size;
 	uint32_t mask;			/* number of slots - 1 */
 	uint32_t head;			/* completions consumed */
-	uint32_t recycled;		/* head when the kernel was told */
-	uint32_t slack;			/* recycle if head is further ahead */
-	/* The device numbers completions, and is told of nothing else. */
-	bool direct;
+	/* Of CQs that the kernel polls: what vrdma_cq_clean() has polled */
+	struct ibv_wc *polled;		/* not translated for the program */
+	uint32_t num_polled;
+	uint32_t next_polled;
 	/* A program may arm a CQ that it is polling. */
 	pthread_spinlock_t arm_lock;	/* of the next two */
 	uint32_t arm;			/* the last request, as in the page */
@@ -104,7 +101,7 @@ struct vrdma_wq {
 	uint32_t slot_size;
 	uint32_t mask;			/* number of slots - 1 */
 	uint32_t *producer;
-	const uint32_t *awake;		/* of direct queues, else NULL */
+	const uint32_t *awake;		/* NULL: the kernel submits WQEs */
 	uint32_t head;			/* WQEs written */
 	_Atomic(uint32_t) tail;		/* WQEs completed */
 	uint32_t max_wr;
@@ -125,7 +122,7 @@ struct vrdma_srq {
 
 struct vrdma_qp {
 	struct verbs_qp vqp;
-	uint32_t qpn;			/* in CQEs; qp_num is for peers */
+	uint32_t qpn;			/* in CQEs; peers know qp_num */
 	void *map;
 	size_t map_size;
 	uint32_t generation;
@@ -195,7 +192,7 @@ struct virtio_rdma_wqe_slot *vrdma_wq_next_slot(struct vrdma_wq *wq);
 bool vrdma_wq_full(struct vrdma_wq *wq);
 void vrdma_wq_advance(struct vrdma_wq *wq, uint64_t wr_id);
 void vrdma_wq_publish(struct vrdma_wq *wq);
-bool vrdma_wq_rung(const struct vrdma_wq *wq, struct ibv_context *ctx,
+bool vrdma_wq_ring(const struct vrdma_wq *wq, struct ibv_context *ctx,
 		   uint32_t bell);
 void vrdma_wqe_put_sges(struct virtio_rdma_sge *to, const struct ibv_sge *from,
 			size_t num);
@@ -220,8 +217,7 @@ bool vrdma_srq_retire(struct vrdma_srq *srq, uint64_t id, uint64_t *wr_id);
 struct ibv_cq *vrdma_create_cq(struct ibv_context *ctx, int cqe,
 			       struct ibv_comp_channel *channel, int vector);
 int vrdma_cq_next(struct vrdma_cq *cq, struct ibv_wc *wc);
-bool vrdma_cq_consumed(struct vrdma_cq *cq);
-int vrdma_cq_recycle(struct vrdma_cq *cq);
+void vrdma_cq_consumed(struct vrdma_cq *cq);
 int vrdma_resize_cq(struct ibv_cq *cq, int cqe);
 int vrdma_destroy_cq(struct ibv_cq *cq);
 int vrdma_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc);

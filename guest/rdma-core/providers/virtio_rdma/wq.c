@@ -57,8 +57,8 @@ void vrdma_wq_advance(struct vrdma_wq *wq, uint64_t wr_id)
 }
 
 /*
- * Pairs with the acquire in the kernel, or in the device, which then reads the
- * WQEs.
+ * Count the WQEs as written. Pairs with the acquire in the device or the
+ * kernel, which then reads the WQEs.
  */
 void vrdma_wq_publish(struct vrdma_wq *wq)
 {
@@ -67,7 +67,7 @@ void vrdma_wq_publish(struct vrdma_wq *wq)
 
 /*
  * Mark a QP in the shadow of the doorbells. Returns false if the device does
- * not look there: the QP is to be rung for.
+ * not look there, and needs a doorbell.
  */
 static bool vrdma_shadow_mark(struct virtio_rdma_doorbell_shadow *shadow,
 			      uint32_t qpn)
@@ -78,10 +78,10 @@ static bool vrdma_shadow_mark(struct virtio_rdma_doorbell_shadow *shadow,
 		return false;
 	__atomic_fetch_or(&shadow->marked[word], htole32(1U << qpn % 32),
 			  __ATOMIC_RELAXED);
-	/* Who sees this bit sees the other one. */
+	/* A reader that sees this bit sees the other one. */
 	__atomic_fetch_or(&shadow->summary[word / 32],
 			  htole32(1U << word % 32), __ATOMIC_RELEASE);
-	/* Either the device sees the bits, or it is not awake here. */
+	/* Either the device sees the bits, or this reads "not awake". */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return __atomic_load_n(&shadow->awake, __ATOMIC_RELAXED);
 }
@@ -96,17 +96,17 @@ static void vrdma_ring(const struct vrdma_context *ctx, uint32_t bell)
 }
 
 /*
- * Does the device know of the WQEs that were published? False: the kernel has
- * to submit them, or to ring.
+ * Have the device look at the WQEs that were published. Returns false if the
+ * kernel has to do that.
  */
-bool vrdma_wq_rung(const struct vrdma_wq *wq, struct ibv_context *ctx,
+bool vrdma_wq_ring(const struct vrdma_wq *wq, struct ibv_context *ctx,
 		   uint32_t bell)
 {
 	const struct vrdma_context *vctx = to_vctx(ctx);
 
 	if (!wq->awake)
 		return false;
-	/* Either the device sees the producer, or it is not awake here. */
+	/* Either the device sees the producer, or this reads "not awake". */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(wq->awake, __ATOMIC_RELAXED))
 		return true;
