@@ -29,10 +29,9 @@ def netdev(link, index, directory):
 
 
 def queues():
-    """Properties of an adapter, with QUEUES=virtqueue in the environment: its
-    queue pairs and CQs then have no other queues."""
-    virtqueue = os.environ.get('QUEUES') == 'virtqueue'
-    return ('direct=off',) if virtqueue else ()
+    """Properties of an adapter, with QUEUES=virtqueue in the environment: all
+    its queues are then virtqueues."""
+    return ('direct=off',) if os.environ.get('QUEUES') == 'virtqueue' else ()
 
 
 def threads(iommu, options):

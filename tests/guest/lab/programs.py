@@ -128,15 +128,24 @@ def build_hold():
     return build('hold_region', [PROGRAMS / 'hold_region.c'])
 
 
-def build_old_provider():
+def build_no_doorbells():
     return build('no_doorbells.so', [PROGRAMS / 'no_doorbells.c'],
                  '-shared', '-fPIC', '-ldl')
 
 
-def build_self_qp(name):
+def build_self_qp(name, arch=NATIVE):
     """A program whose queue pairs are their own peers."""
     return build(name, [PROGRAMS / source for source in (
-        f'{name}.c', 'self_qp.c', 'self_qp.h')])
+        f'{name}.c', 'self_qp.c', 'self_qp.h')], arch=arch)
+
+
+def run_no_syscalls(bench):
+    """A process of guest 1 posts, polls and arms, and ends if that takes a
+    system call."""
+    vm = bench.one
+    result = vm.run(f'{build_self_qp("no_syscalls", vm.arch)} '
+                    f'{bench.where(vm, "{} {}")}', 60)
+    assert result.ok, str(result)
 
 
 def run_case(bench, name, family=4, timeout=60):

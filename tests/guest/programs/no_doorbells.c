@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * For LD_PRELOAD: the page of doorbells, which is mapped for writing only,
- * cannot be mapped. libibverbs then posts by system calls, as it did when it
- * knew of no such page.
+ * cannot be mapped. libibverbs then posts by system calls.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

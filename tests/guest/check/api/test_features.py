@@ -7,7 +7,7 @@ from guestkit.adapter import address
 from lab import pyverbs
 from lab.pair import queues
 from lab.places import PROGRAMS
-from lab.programs import build_objects, build_self_qp, cm_exchange
+from lab.programs import build_objects, cm_exchange, run_no_syscalls
 from lab.runner import Skip
 
 CHECK = PROGRAMS / 'verbs_check.py'
@@ -37,10 +37,7 @@ def test_posting_polling_and_arming_take_no_system_call(bench):
     only_ours(bench)
     if queues():
         raise Skip('with virtqueues each of them takes one')
-    vm = bench.one
-    result = vm.run(f'{build_self_qp("no_syscalls")} '
-                    f'{bench.where(vm, "{} {}")}', 60)
-    assert result.ok, str(result)
+    run_no_syscalls(bench)
 
 
 def test_no_event_after_destroy(bench):
@@ -140,8 +137,10 @@ def test_gids_of_a_vlan(bench):
                 kind, bench.device(bench.one), one[4]) + f' {address(2)}')
             server = job.wait(10 if client.ok else 1)
             assert client.ok and server.ok, f'{client}\n{server}'
-        assert 'VLAN 7\n' in check(bench, 'vlan_of_datagrams', one[4])
-        assert 'VLAN 0\n' in check(bench, 'vlan_of_datagrams')
+        # POLL_CQ, by which the kernel polls virtqueues, returns no VLAN.
+        if not queues():
+            assert 'VLAN 7\n' in check(bench, 'vlan_of_datagrams', one[4])
+            assert 'VLAN 0\n' in check(bench, 'vlan_of_datagrams')
         for family, host in ((4, '10.0.7.2'), (6, 'fd07::2')):
             # The service level is the priority of its frames.
             said = bench.one.must(f'{build_objects()} -g {one[family]} '

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Datagram link, two processors in each guest."""
 from lab.places import PROGRAMS
-from lab.programs import build_old_provider, exchange
+from lab.programs import build_no_doorbells, exchange
 
 GUESTS = {'link': 'dgram', 'smp': 2}
 SECONDS = 35
@@ -15,10 +15,10 @@ def test_rc_many_queue_pairs_with_events(bench):
     bench.verify('-s 4096 -n 32 -r 3 -V -q 16 -e -R 32 -S 16')
 
 
-def test_a_provider_that_knows_of_no_doorbells(bench):
+def test_a_provider_that_cannot_map_its_doorbells(bench):
     commands = bench.verify_commands('-s 4096 -n 32 -r 3 -V -q 4 -R 32')
     result = exchange(bench.two, bench.one,
-                      *(f'LD_PRELOAD={build_old_provider()} {command}'
+                      *(f'LD_PRELOAD={build_no_doorbells()} {command}'
                         for command in commands), timeout=60)
     assert result.ok, str(result)
 

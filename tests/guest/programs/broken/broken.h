@@ -21,6 +21,7 @@
 /* With direct ones, and how deep these are */
 #define BROKEN_ALL_CQS 64
 #define BROKEN_DIRECT_CQE 2048
+#define BROKEN_DIRECT_WR BROKEN_RING
 #define BROKEN_QPS 16
 #define BROKEN_SRQS 4
 #define BROKEN_VQS (VIRTIO_RDMA_NUM_VQS(BROKEN_CQS, BROKEN_QPS) + 1 + \
@@ -50,8 +51,10 @@ enum broken_fault {
 	BROKEN_CONFIG_ANY,
 };
 
+/* The device's */
+#define BROKEN_PAGE 4096
 #define BROKEN_CQES_PER_PAGE \
-	(PAGE_SIZE / sizeof(struct virtio_rdma_direct_cqe))
+	(BROKEN_PAGE / sizeof(struct virtio_rdma_direct_cqe))
 
 struct broken_vq {
 	struct virtqueue *vq;
@@ -74,12 +77,29 @@ struct broken_cq {
 	bool pending;		/* an event that found no buffer */
 };
 
+/* Pages of counters and slots of a direct queue pair, at most */
+#define BROKEN_QP_PAGES 128
+
+/* A direct work queue */
+struct broken_wq {
+	const __le32 *producer;
+	u32 first_page;		/* of its slots */
+	u32 shift;		/* log2 of the bytes of a slot */
+	u32 mask;
+	u32 taken;		/* WQEs */
+};
+
 struct broken_qp {
 	bool exists;
 	bool all_signaled;
 	u8 state;
 	u32 send_cqn;
 	u32 recv_cqn;
+	/* Of a direct one */
+	u32 num_pages;		/* 0: it has virtqueues */
+	u8 *pages[BROKEN_QP_PAGES];
+	struct broken_wq sq;
+	struct broken_wq rq;
 };
 
 struct broken_device {

@@ -6,29 +6,69 @@
 
 #include "broken.h"
 
-static u32 broken_free_number(const bool *taken, u32 first, u32 num)
+/* A virtqueue serves an object if it has an entry for each work request. */
+static bool broken_serves(struct broken_device *dev, u32 vq, __le32 max_wr)
 {
-	while (first < num && taken[first])
-		first++;
-	return first;
+	return virtqueue_get_vring_size(dev->vqs[vq].vq) >= le32_to_cpu(max_wr);
 }
 
-/* One table has all that fits here. */
-static bool broken_map_cq(struct broken_cq *cq, __le64 addr, u32 pages,
+/* The @n-th page of a list, of which one table has all */
+static void *broken_page(__le64 list, u32 n)
+{
+	const __le64 *table = phys_to_virt(le64_to_cpu(list));
+
+	return phys_to_virt(le64_to_cpu(table[n]));
+}
+
+static bool broken_map_cq(struct broken_cq *cq, __le64 list, u32 pages,
 			  u8 levels, u8 depth_shift)
 {
-	const __le64 *table = phys_to_virt(le64_to_cpu(addr));
 	u32 n;
 
 	pages--;
 	if (!pages || pages > ARRAY_SIZE(cq->slots) || levels != 1 ||
 	    DIV_ROUND_UP(BIT(depth_shift), BROKEN_CQES_PER_PAGE) != pages)
 		return false;
-	cq->page = phys_to_virt(le64_to_cpu(table[0]));
+	cq->page = broken_page(list, 0);
 	for (n = 0; n < pages; n++)
-		cq->slots[n] = phys_to_virt(le64_to_cpu(table[1 + n]));
+		cq->slots[n] = broken_page(list, 1 + n);
 	cq->mask = BIT(depth_shift) - 1;
 	return true;
+}
+
+static u32 broken_set_wq(struct broken_wq *wq, const __le32 *producer,
+			 u32 first_page, u8 depth_shift, u8 shift)
+{
+	*wq = (struct broken_wq){
+		.producer = producer,
+		.first_page = first_page,
+		.shift = shift,
+		.mask = BIT(depth_shift) - 1,
+	};
+	return first_page +
+	       DIV_ROUND_UP(BIT(depth_shift) << shift, BROKEN_PAGE);
+}
+
+static bool broken_map_qp(struct broken_qp *qp,
+			  const struct virtio_rdma_create_qp_req *req)
+{
+	u32 pages = le32_to_cpu(req->queue_npages), n;
+	struct virtio_rdma_direct_page *page;
+
+	if (!pages || pages > BROKEN_QP_PAGES || req->queue_levels != 1)
+		return false;
+	for (n = 0; n < pages; n++)
+		qp->pages[n] = broken_page(req->queue_pages, n);
+	page = (void *)qp->pages[0];
+	n = broken_set_wq(&qp->sq, &page->sq_producer, 1, req->sq_depth_shift,
+			  req->sq_slot_shift);
+	n = broken_set_wq(&qp->rq, &page->rq_producer, n, req->rq_depth_shift,
+			  req->rq_slot_shift);
+	qp->num_pages = pages;
+	/* It looks at its queues all the time. */
+	page->sq_awake = cpu_to_le32(1);
+	page->rq_awake = cpu_to_le32(1);
+	return n == pages;
 }
 
 static u8 broken_create_cq(struct broken_device *dev, const void *data,
@@ -77,16 +117,39 @@ static u8 broken_resize_cq(struct broken_device *dev, const void *data)
 	return VIRTIO_RDMA_S_OK;
 }
 
-static u8 broken_create_srq(struct broken_device *dev, void *rsp)
+static u8 broken_create_srq(struct broken_device *dev, const void *data,
+			    void *rsp)
 {
+	const struct virtio_rdma_create_srq_req *req = data;
 	struct virtio_rdma_srqn *srqn = rsp;
-	u32 n = broken_free_number(dev->srqs, 0, BROKEN_SRQS);
+	u32 n = 0;
 
+	while (n < BROKEN_SRQS &&
+	       (dev->srqs[n] ||
+		!broken_serves(dev, VIRTIO_RDMA_SRQ_VQ(BROKEN_CQS, BROKEN_QPS,
+						       n), req->max_wr)))
+		n++;
 	if (n == BROKEN_SRQS)
 		return VIRTIO_RDMA_S_NOMEM;
 	dev->srqs[n] = true;
 	srqn->srqn = cpu_to_le32(n);
 	return VIRTIO_RDMA_S_OK;
+}
+
+static bool broken_qpn_serves(struct broken_device *dev, u32 n,
+			      const struct virtio_rdma_create_qp_req *req)
+{
+	u32 flags = le32_to_cpu(req->flags);
+
+	if (dev->qps[n].exists)
+		return false;
+	if (flags & VIRTIO_RDMA_QP_DIRECT)
+		return true;
+	return broken_serves(dev, VIRTIO_RDMA_SQ_VQ(BROKEN_CQS, n),
+			     req->max_send_wr) &&
+	       (flags & VIRTIO_RDMA_QP_SRQ ||
+		broken_serves(dev, VIRTIO_RDMA_RQ_VQ(BROKEN_CQS, n),
+			      req->max_recv_wr));
 }
 
 static u8 broken_create_qp(struct broken_device *dev, const void *data,
@@ -96,7 +159,7 @@ static u8 broken_create_qp(struct broken_device *dev, const void *data,
 	struct virtio_rdma_qpn *qpn = rsp;
 	u32 n = req->qp_type == 1 ? 1 : 2;
 
-	while (n < BROKEN_QPS && dev->qps[n].exists)
+	while (n < BROKEN_QPS && !broken_qpn_serves(dev, n, req))
 		n++;
 	if (n == BROKEN_QPS)
 		return VIRTIO_RDMA_S_NOMEM;
@@ -106,8 +169,19 @@ static u8 broken_create_qp(struct broken_device *dev, const void *data,
 		.send_cqn = le32_to_cpu(req->send_cqn),
 		.recv_cqn = le32_to_cpu(req->recv_cqn),
 	};
+	if (le32_to_cpu(req->flags) & VIRTIO_RDMA_QP_DIRECT &&
+	    !broken_map_qp(&dev->qps[n], req)) {
+		dev->qps[n].exists = false;
+		return VIRTIO_RDMA_S_INVAL;
+	}
 	qpn->qpn = cpu_to_le32(n);
 	return VIRTIO_RDMA_S_OK;
+}
+
+/* To RESET a direct QP drops what its queues have. */
+static void broken_reset_wq(struct broken_wq *wq)
+{
+	wq->taken = le32_to_cpu(READ_ONCE(*wq->producer));
 }
 
 static void broken_modify_qp(struct broken_device *dev, const void *data)
@@ -115,8 +189,13 @@ static void broken_modify_qp(struct broken_device *dev, const void *data)
 	const struct virtio_rdma_modify_qp_req *req = data;
 	u32 n = le32_to_cpu(req->qpn) % BROKEN_QPS;
 
-	if (le32_to_cpu(req->attr_mask) & 1)
-		dev->qps[n].state = req->attr.qp_state;
+	if (!(le32_to_cpu(req->attr_mask) & 1))
+		return;
+	dev->qps[n].state = req->attr.qp_state;
+	if (!req->attr.qp_state && dev->qps[n].num_pages) {
+		broken_reset_wq(&dev->qps[n].sq);
+		broken_reset_wq(&dev->qps[n].rq);
+	}
 }
 
 static void broken_query_port(void *data)
@@ -161,7 +240,7 @@ static u8 broken_answer(struct broken_device *dev, u8 command, const void *req,
 		dev->cqs[broken_number(req, BROKEN_ALL_CQS)].exists = false;
 		break;
 	case VIRTIO_RDMA_CMD_CREATE_SRQ:
-		return broken_create_srq(dev, rsp);
+		return broken_create_srq(dev, req, rsp);
 	case VIRTIO_RDMA_CMD_DESTROY_SRQ:
 		dev->srqs[broken_number(req, BROKEN_SRQS)] = false;
 		break;

@@ -20,14 +20,18 @@ MODULE_PARM_DESC(after, "Commands and work requests that it executes before");
 
 static uint one_in = 1;
 module_param(one_in, uint, 0444);
-MODULE_PARM_DESC(one_in, "It does wrong in one of so many cases");
+MODULE_PARM_DESC(one_in, "It does wrong in one of this many cases");
 
 static ulong seed = 1;
 module_param(seed, ulong, 0444);
 
 static bool direct;
 module_param(direct, bool, 0444);
-MODULE_PARM_DESC(direct, "CQs are direct");
+MODULE_PARM_DESC(direct, "Queues are direct");
+
+/* The test's guests have addresses of 40 bits, and 512 MiB of memory. */
+#define DOORBELLS_PHYS BIT_ULL(39)
+#define DOORBELLS 4
 
 static struct broken_device *the_device;
 
@@ -74,9 +78,10 @@ static void broken_fill_config(struct virtio_rdma_config *config)
 	config->max_sge_rd = cpu_to_le32(8);
 	config->max_cq = cpu_to_le32(BROKEN_CQS);
 	config->max_cqe = cpu_to_le32(BROKEN_RING);
-	config->max_cqe_deep = cpu_to_le32(65536);
+	config->max_cqe_deep = cpu_to_le32(BROKEN_DIRECT_CQE);
 	config->max_cq_direct = cpu_to_le32(BROKEN_ALL_CQS);
-	config->max_cqe_direct = cpu_to_le32(BROKEN_DIRECT_CQE);
+	config->max_qp_direct = cpu_to_le32(BROKEN_QPS);
+	config->max_qp_wr_direct = cpu_to_le32(BROKEN_DIRECT_WR);
 	config->max_mr = cpu_to_le32(1024);
 	config->max_pd = cpu_to_le32(1024);
 	config->max_qp_rd_atom = cpu_to_le32(16);
@@ -84,6 +89,7 @@ static void broken_fill_config(struct virtio_rdma_config *config)
 	config->max_qp_init_rd_atom = cpu_to_le32(16);
 	config->max_ah = cpu_to_le32(1024);
 	config->max_fast_reg_page_list_len = cpu_to_le32(256);
+	config->max_reg_pages = cpu_to_le32(256);
 	config->max_pkeys = cpu_to_le16(1);
 	config->max_inline_data = cpu_to_le32(64);
 	config->max_srq = cpu_to_le32(BROKEN_SRQS);
@@ -138,7 +144,7 @@ static void broken_reset(struct virtio_device *vdev)
 	struct broken_device *dev = to_broken(vdev);
 	u32 i;
 
-	/* PCI's transport does so, and would wait for ever. */
+	/* PCI's transport would wait forever. */
 	WARN_ON(broken_get_status(vdev) == 0xff);
 	mutex_lock(&dev->lock);
 	dev->status = 0;
@@ -230,7 +236,7 @@ static int broken_disable_vq(struct virtqueue *vq)
 	struct broken_vq *bvq = &dev->vqs[vq->index];
 	int ret = 0;
 
-	/* PCI's transport does so, and would wait for ever. */
+	/* PCI's transport would wait forever. */
 	WARN_ON(broken_get_status(vq->vdev) == 0xff);
 	mutex_lock(&dev->lock);
 	if (broken_does(dev, BROKEN_NO_VQ_RESET))
@@ -257,22 +263,28 @@ static int broken_enable_vq(struct virtqueue *vq)
 static u64 broken_get_features(struct virtio_device *vdev)
 {
 	return BIT_ULL(VIRTIO_F_VERSION_1) | BIT_ULL(VIRTIO_F_RING_RESET) |
-	       BIT_ULL(VIRTIO_RDMA_F_EXT_STATUS) |
-	       BIT_ULL(VIRTIO_RDMA_F_CQE_STATUS_LAST) |
-	       BIT_ULL(VIRTIO_RDMA_F_EVENTS) | BIT_ULL(VIRTIO_RDMA_F_SRQ) |
-	       BIT_ULL(VIRTIO_RDMA_F_CQ_DEEP) |
-	       BIT_ULL(VIRTIO_RDMA_F_CQ_RING_ARM) |
-	       BIT_ULL(VIRTIO_RDMA_F_CQE_EX) |
-	       BIT_ULL(VIRTIO_RDMA_F_COUNTERS) |
-	       BIT_ULL(VIRTIO_RDMA_F_MR_TABLES) |
-	       BIT_ULL(VIRTIO_RDMA_F_REG_PAGES) |
-	       (direct ? BIT_ULL(VIRTIO_RDMA_F_DIRECT_CQ) : 0);
+	       BIT_ULL(VIRTIO_RDMA_F_VERSION_1) |
+	       (direct ? BIT_ULL(VIRTIO_RDMA_F_DIRECT) : 0);
+}
+
+/*
+ * Pages of doorbells at an address above all memory: no one sees what is
+ * written there, and the device looks at its queues anyway.
+ */
+static bool broken_get_shm(struct virtio_device *vdev,
+			   struct virtio_shm_region *region, u8 id)
+{
+	if (id != VIRTIO_RDMA_SHM_DOORBELLS)
+		return false;
+	region->addr = DOORBELLS_PHYS;
+	region->len = DOORBELLS * VIRTIO_RDMA_DOORBELL_SIZE;
+	return true;
 }
 
 static int broken_finalize_features(struct virtio_device *vdev)
 {
 	vring_transport_features(vdev);
-	/* It forgets this one, as PCI's transport has its own rule for it. */
+	/* It clears this bit, as PCI's transport has a rule for it. */
 	__virtio_set_bit(vdev, VIRTIO_F_RING_RESET);
 	return 0;
 }
@@ -290,6 +302,7 @@ static const struct virtio_config_ops broken_ops = {
 	.find_vqs = broken_find_vqs,
 	.del_vqs = broken_del_vqs,
 	.get_features = broken_get_features,
+	.get_shm_region = broken_get_shm,
 	.finalize_features = broken_finalize_features,
 	.bus_name = broken_bus_name,
 	.disable_vq_and_reset = broken_disable_vq,

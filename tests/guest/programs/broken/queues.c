@@ -102,7 +102,7 @@ static void broken_push_direct(struct broken_device *dev, u32 cqn,
 		&cq->slots[at / BROKEN_CQES_PER_PAGE][at % BROKEN_CQES_PER_PAGE];
 	u32 arm;
 
-	/* No overruns: who overruns a CQ is not what is tested. */
+	/* The test is not about overruns. */
 	if (cq->produced - le32_to_cpu(READ_ONCE(cq->page->consumer)) >
 	    cq->mask)
 		return;
@@ -182,27 +182,45 @@ static void broken_complete(struct broken_device *dev, u32 qpn, bool recv,
 	broken_push(dev, recv ? qp->recv_cqn : qp->send_cqn, &cqe);
 }
 
-static void broken_return_wqe(struct broken_device *dev, struct broken_vq *wq,
-			      u32 head)
+/* The next WQE of a direct queue, or NULL */
+static void *broken_take_slot(struct broken_qp *qp, struct broken_wq *wq)
 {
+	u32 at = (wq->taken & wq->mask) << wq->shift;
+	u8 *page = qp->pages[wq->first_page + at / BROKEN_PAGE];
+
+	/* Pairs with the driver's release. */
+	if (smp_load_acquire(wq->producer) == cpu_to_le32(wq->taken))
+		return NULL;
+	wq->taken++;
+	return page + at % BROKEN_PAGE + sizeof(struct virtio_rdma_direct_slot);
+}
+
+/* The next WQE of either form, or NULL. A buffer is returned at once. */
+static const void *broken_take_wqe(struct broken_device *dev, u32 qpn,
+				   bool recv)
+{
+	struct broken_qp *qp = &dev->qps[qpn];
+	u32 vq = recv ? VIRTIO_RDMA_RQ_VQ(BROKEN_CQS, qpn)
+		      : VIRTIO_RDMA_SQ_VQ(BROKEN_CQS, qpn);
+	struct broken_buf buf;
+
+	if (qp->num_pages)
+		return broken_take_slot(qp, recv ? &qp->rq : &qp->sq);
+	if (!broken_take(&dev->vqs[vq], &buf))
+		return NULL;
 	if (!broken_does(dev, BROKEN_KEEP))
-		broken_return(dev, wq, head, 0);
+		broken_return(dev, &dev->vqs[vq], buf.head, 0);
+	return buf.out;
 }
 
 /* A receive, for a message without data or flushed */
 static bool broken_recv(struct broken_device *dev, u32 qpn, u8 status)
 {
-	struct broken_vq *rq = &dev->vqs[VIRTIO_RDMA_RQ_VQ(BROKEN_CQS, qpn)];
-	const struct virtio_rdma_rq_wqe *wqe;
-	struct broken_buf buf;
-	__le64 wr_id;
+	const struct virtio_rdma_rq_wqe *wqe = broken_take_wqe(dev, qpn, true);
 
-	if (!broken_take(rq, &buf))
+	if (!wqe)
 		return false;
-	wqe = buf.out;
-	wr_id = wqe->wr_id;
-	broken_return_wqe(dev, rq, buf.head);
-	broken_complete(dev, qpn, true, wr_id, 128, status);
+	broken_complete(dev, qpn, true, wqe->wr_id, 128, status);
 	return true;
 }
 
@@ -215,26 +233,22 @@ static u8 broken_opcode(u32 wr)
 
 static bool broken_send(struct broken_device *dev, u32 qpn)
 {
-	struct broken_vq *sq = &dev->vqs[VIRTIO_RDMA_SQ_VQ(BROKEN_CQS, qpn)];
+	const struct virtio_rdma_sq_wqe *wqe = broken_take_wqe(dev, qpn, false);
 	bool flush = dev->qps[qpn].state == 6;
-	const struct virtio_rdma_sq_wqe *wqe;
-	struct broken_buf buf;
 	__le64 wr_id;
 	u32 opcode;
-	bool tell;
+	bool signaled;
 
-	if (!broken_take(sq, &buf))
+	if (!wqe)
 		return false;
-	wqe = buf.out;
 	wr_id = wqe->wr_id;
 	opcode = le32_to_cpu(wqe->opcode);
-	tell = flush || dev->qps[qpn].all_signaled ||
-	       le32_to_cpu(wqe->send_flags) & 2;
+	signaled = flush || dev->qps[qpn].all_signaled ||
+		   le32_to_cpu(wqe->send_flags) & 2;
 	dev->done++;
-	broken_return_wqe(dev, sq, buf.head);
 	if (!flush && (opcode == 2 || opcode == 3))
 		broken_recv(dev, qpn, 0);
-	if (tell)
+	if (signaled)
 		broken_complete(dev, qpn, false, wr_id, broken_opcode(opcode),
 				flush ? 5 : 0);
 	return true;
@@ -261,12 +275,13 @@ static void broken_run_ctrl(struct broken_device *dev)
 	}
 }
 
-/* What it does by itself, when nobody asks for anything */
+/* Faults that nothing triggers */
 static void broken_act(struct broken_device *dev)
 {
 	struct broken_vq *events =
 		&dev->vqs[VIRTIO_RDMA_EVENT_VQ(BROKEN_CQS, BROKEN_QPS)];
 	struct broken_buf buf;
+	u32 qpn;
 
 	if (broken_does(dev, BROKEN_EVENT) && broken_take(events, &buf)) {
 		struct virtio_rdma_event *event = buf.in;
@@ -282,8 +297,9 @@ static void broken_act(struct broken_device *dev)
 	if (broken_does(dev, BROKEN_TWICE))
 		broken_push(dev, dev->last_cqn, &dev->last);
 	/* Receives of the kernel that no message came for */
-	if (broken_does(dev, BROKEN_CQE))
-		broken_recv(dev, 1 + broken_random(dev) % (BROKEN_QPS - 1), 0);
+	qpn = 1 + broken_random(dev) % (BROKEN_QPS - 1);
+	if (broken_does(dev, BROKEN_CQE) && dev->qps[qpn].exists)
+		broken_recv(dev, qpn, 0);
 }
 
 void broken_run(struct broken_device *dev)
