@@ -20,7 +20,7 @@ static_assert(sizeof(struct virtio_rdma_query_port_rsp) < RSP_ROOM);
 /* Most responses come within this time: poll for as long before sleeping. */
 #define POLL_NS (50 * NSEC_PER_USEC)
 /*
- * Reading the device status takes longer than most commands. Do so in this
+ * Reading the device status takes longer than most commands, so read it at this
  * interval.
  */
 #define STATUS_JIFFIES HZ
@@ -38,7 +38,7 @@ MODULE_PARM_DESC(command_timeout,
 struct vrdma_cmd {
 	struct completion done;
 	unsigned int len;		/* of the response */
-	bool abandoned;			/* nobody waits for the response */
+	bool abandoned;			/* no one waits for the response */
 	u8 req[REQ_ROOM] ____cacheline_aligned;
 	u8 rsp[RSP_ROOM] ____cacheline_aligned;
 };
@@ -131,7 +131,7 @@ void vrdma_ctrl_free(struct vrdma_dev *dev)
 		kfree(cmd);
 }
 
-/* Seconds that the device has for anything, or 0 for as long as it takes */
+/* Seconds after which a device that does not react is broken; 0: never */
 unsigned int vrdma_timeout(void)
 {
 	return READ_ONCE(command_timeout);
@@ -143,7 +143,7 @@ bool vrdma_is_gone(struct vrdma_dev *dev)
 	return dev->vdev->config->get_status(dev->vdev) == STATUS_GONE;
 }
 
-/* Transports wait until the reset is done, so it must not have been unplugged. */
+/* Transports would wait forever for a device that was unplugged. */
 void vrdma_reset(struct vrdma_dev *dev)
 {
 	if (!vrdma_is_gone(dev))
@@ -158,8 +158,8 @@ bool vrdma_needs_reset(struct vrdma_dev *dev)
 }
 
 /*
- * Schedule fatal_work: the device seems to be dead, or work requests were
- * posted since. May be called in atomic context.
+ * Schedule fatal_work: the device seems to be dead, or is dead and got more
+ * work requests. May be called in atomic context.
  */
 void vrdma_fatal(struct vrdma_dev *dev)
 {
@@ -167,8 +167,8 @@ void vrdma_fatal(struct vrdma_dev *dev)
 }
 
 /*
- * Schedule wake_work: there may be requests to flush of a CQ that has failed.
- * May be called in atomic context.
+ * Schedule wake_work: a CQ has failed, and its queue pairs may have requests to
+ * flush. May be called in atomic context.
  */
 void vrdma_wake(struct vrdma_dev *dev)
 {
@@ -176,8 +176,8 @@ void vrdma_wake(struct vrdma_dev *dev)
 }
 
 /*
- * The device did what no device may do: reset it, and use it no more. May be
- * called in atomic context.
+ * The device did what no device may do: log @format, reset the device, and do
+ * not use it any more. May be called in atomic context.
  */
 void vrdma_broken(struct vrdma_dev *dev, const char *format, ...)
 {
@@ -194,8 +194,8 @@ void vrdma_broken(struct vrdma_dev *dev, const char *format, ...)
 }
 
 /*
- * Wait until a dead device accesses no memory any more. A flush of fatal_work
- * would do, but not for callers on workqueues that free memory, such as NVMe's.
+ * Wait until a dead device accesses no memory any more. Callers on workqueues
+ * for memory reclaim, such as NVMe's, must not flush fatal_work instead.
  */
 void vrdma_wait_stopped(struct vrdma_dev *dev)
 {
@@ -205,10 +205,11 @@ void vrdma_wait_stopped(struct vrdma_dev *dev)
 }
 
 /*
- * The device may fail while a command waits, or never go on. @seconds counts
- * the calls, about one for each second of waiting.
+ * Does a command wait in vain, as the device has failed or does not respond?
+ * @seconds counts the calls, about one for each second of waiting.
  */
-static bool vrdma_ctrl_gone(struct vrdma_dev *dev, u8 command, uint *seconds)
+static bool vrdma_ctrl_has_failed(struct vrdma_dev *dev, u8 command,
+				  uint *seconds)
 {
 	uint limit = vrdma_timeout();
 
@@ -224,7 +225,7 @@ static int vrdma_ctrl_submit(struct vrdma_dev *dev, struct vrdma_cmd *cmd,
 			     size_t req_len, size_t rsp_len)
 {
 	struct scatterlist out, in, *sgs[] = { &out, &in };
-	unsigned long look = jiffies + STATUS_JIFFIES;
+	unsigned long check = jiffies + STATUS_JIFFIES;
 	struct vrdma_ctrl *ctrl = &dev->ctrl;
 	unsigned long flags;
 	uint seconds = 0;
@@ -246,11 +247,11 @@ static int vrdma_ctrl_submit(struct vrdma_dev *dev, struct vrdma_cmd *cmd,
 		if (ret != -ENOSPC)
 			return ret;
 		usleep_range(FULL_US_MIN, FULL_US_MAX);
-		if (time_before(jiffies, look))
+		if (time_before(jiffies, check))
 			continue;
-		if (vrdma_ctrl_gone(dev, cmd->req[0], &seconds))
+		if (vrdma_ctrl_has_failed(dev, cmd->req[0], &seconds))
 			return -EIO;
-		look = jiffies + STATUS_JIFFIES;
+		check = jiffies + STATUS_JIFFIES;
 	}
 	notify = virtqueue_kick_prepare(ctrl->vq);
 	spin_unlock_irqrestore(&ctrl->lock, flags);
@@ -285,7 +286,7 @@ static bool vrdma_ctrl_wait(struct vrdma_dev *dev, struct vrdma_cmd *cmd)
 	while (!(done = wait_for_completion_timeout(&cmd->done,
 						    STATUS_JIFFIES))) {
 		done = vrdma_ctrl_poll(ctrl, cmd);
-		if (done || vrdma_ctrl_gone(dev, cmd->req[0], &seconds))
+		if (done || vrdma_ctrl_has_failed(dev, cmd->req[0], &seconds))
 			break;
 	}
 
@@ -340,7 +341,7 @@ out:
 	return ret;
 }
 
-/* What to return for a command that ends the use of an object: @ret or 0 */
+/* The result of a command that ends the use of an object: @ret or 0 */
 int vrdma_ctrl_ended(struct vrdma_dev *dev, enum virtio_rdma_cmd command,
 		     int ret, bool user)
 {
@@ -348,7 +349,7 @@ int vrdma_ctrl_ended(struct vrdma_dev *dev, enum virtio_rdma_cmd command,
 		return 0;
 	if (user)
 		return ret;
-	vrdma_broken(dev, "command %u to end the use of an object is refused: error %d",
+	vrdma_broken(dev, "command %u, which ends the use of an object, fails: error %d",
 		     command, ret);
 	vrdma_wait_stopped(dev);
 	return 0;

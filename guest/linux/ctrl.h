@@ -27,15 +27,15 @@ void vrdma_wait_stopped(struct vrdma_dev *dev);
 int vrdma_ctrl(struct vrdma_dev *dev, enum virtio_rdma_cmd command,
 	       const void *req, size_t req_len, void *rsp, size_t rsp_len);
 
-/* A command without a response: DESTROY_PD, for example. */
+/* A command whose response is only a status, such as DESTROY_PD */
 #define vrdma_ctrl_do(dev, command, req) \
 	vrdma_ctrl(dev, command, req, sizeof(*(req)), NULL, 0)
 #define vrdma_ctrl_ask(dev, command, req, rsp) \
 	vrdma_ctrl(dev, command, req, sizeof(*(req)), rsp, sizeof(*(rsp)))
 /*
- * With a dead device there is nothing left to destroy: that is a success. So is
- * what a device refuses to the kernel, whose objects are not in use any more:
- * it is broken.
+ * A dead device has nothing left to destroy, so that is a success. An object of
+ * the kernel is not in use any more: a device that refuses to destroy it is
+ * broken, and dead from then on.
  */
 #define vrdma_ctrl_destroy(dev, command, req, user) \
 	vrdma_ctrl_ended(dev, command, vrdma_ctrl_do(dev, command, req), user)

@@ -18,8 +18,8 @@ void vrdma_cq_handle(struct vrdma_cq *cq)
 }
 
 /*
- * With a dead device or CQ, for users in the kernel, who find flushed requests
- * then
+ * The device or the CQ is dead: call the handler of a user in the kernel, who
+ * then polls and finds flushed requests.
  */
 void vrdma_cq_wake(struct vrdma_cq *cq)
 {

@@ -4,7 +4,7 @@
  *
  * To users in the kernel wr_id is a pointer, which they follow. So the device
  * gets a number in its place, and a completion has to have the number of a
- * request that may complete now. A device whose completions do not is broken.
+ * request that may complete then. Any other completion shows a broken device.
  *
  * The upper half of the number is the generation of the work queue, which is
  * new after a reset. The lower half counts the requests of a queue pair; they
@@ -56,7 +56,7 @@ void vrdma_requests_free(struct vrdma_wq *wq)
 	wq->requests = NULL;
 }
 
-/* The queue pair is in RESET: its requests do not complete any more. */
+/* The queue pair is in RESET, so its requests do not complete any more. */
 void vrdma_requests_reset(struct vrdma_dev *dev, struct vrdma_wq *wq)
 {
 	unsigned long flags;
@@ -80,8 +80,8 @@ static struct vrdma_request *vrdma_request_at(struct vrdma_wq *wq, u32 n)
 }
 
 /*
- * Has nothing completed since the last call, when @seen was set, although there
- * were requests even then?
+ * Has nothing completed since the last call, which set @seen, although there
+ * were requests at that time?
  */
 bool vrdma_requests_overdue(struct vrdma_wq *wq, u32 *seen)
 {
@@ -107,8 +107,8 @@ bool vrdma_requests_full(const struct vrdma_wq *wq)
 }
 
 /*
- * The number of the next request. When that is posted, vrdma_request_confirm()
- * says so.
+ * The number of the next request. Call vrdma_request_confirm() when the request
+ * is posted.
  */
 __le64 vrdma_request_prepare(struct vrdma_wq *wq,
 			     const struct vrdma_request *request)
@@ -135,7 +135,7 @@ static bool vrdma_request_take_shared(struct vrdma_wq *wq, u32 n)
 	return true;
 }
 
-/* Requests that succeeded without a completion precede the one that has it. */
+/* Requests that succeed without a completion precede one that has it. */
 static bool vrdma_request_take_next(struct vrdma_wq *wq, u32 n)
 {
 	u32 i;

@@ -33,7 +33,7 @@ int vrdma_dealloc_pd(struct ibv_pd *pd)
 	return ret;
 }
 
-/* Of another process that shares the context, which stays their owner */
+/* Import what another process that shares the context has, and keeps. */
 struct ibv_pd *vrdma_import_pd(struct ibv_context *ctx, uint32_t handle)
 {
 	struct ibv_pd *pd;
