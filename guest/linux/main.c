@@ -109,15 +109,14 @@ static void vrdma_ibdev_init(struct vrdma_dev *dev)
 }
 
 /*
- * Queues in memory need pages of doorbells, which a process maps one by one.
- * Their counters, which processes read and write, are little-endian.
+ * Queues in memory need pages of doorbells. Their counters, which processes
+ * read and write, are little-endian.
  */
 static bool vrdma_direct_possible(struct virtio_device *vdev)
 {
 	struct virtio_shm_region shm;
 
-	return PAGE_SIZE == VRDMA_PAGE_SIZE &&
-	       !IS_ENABLED(CONFIG_CPU_BIG_ENDIAN) &&
+	return !IS_ENABLED(CONFIG_CPU_BIG_ENDIAN) &&
 	       virtio_get_shm_region(vdev, &shm, VIRTIO_RDMA_SHM_DOORBELLS) &&
 	       shm.len >= VIRTIO_RDMA_DOORBELL_SIZE;
 }

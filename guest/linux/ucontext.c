@@ -2,6 +2,10 @@
 /*
  * User contexts. Each owns a page of doorbells, as long as there are any, and a
  * shadow of it: memory in which the process marks QPs instead of ringing.
+ *
+ * A process maps pages of the kernel. One of 16 or 64 KiB has several of the
+ * device's pages of doorbells, all of which the context owns. Its queues are
+ * rung by the first of them, the number of which is @doorbell.
  */
 #include <linux/slab.h>
 #include <rdma/uverbs_ioctl.h>
@@ -55,7 +59,7 @@ static int vrdma_doorbell_alloc(struct vrdma_dev *dev,
 					  PAGE_SIZE);
 	if (ret)
 		goto err_free;
-	ucontext->doorbell = page;
+	ucontext->doorbell = page * VRDMA_PAGES_PER_PAGE;
 	ucontext->mmap = entry;
 	resp->flags |= VIRTIO_RDMA_UCTX_DOORBELL;
 	resp->doorbell_offset = rdma_user_mmap_get_offset(&entry->rdma);
@@ -73,7 +77,8 @@ static void vrdma_doorbell_free(struct vrdma_dev *dev,
 {
 	vrdma_mmap_remove(ucontext->mmap);
 	if (ucontext->doorbell)
-		ida_free(&dev->doorbells_used, ucontext->doorbell);
+		ida_free(&dev->doorbells_used,
+			 ucontext->doorbell / VRDMA_PAGES_PER_PAGE);
 }
 
 static int vrdma_shadow_set(struct vrdma_dev *dev, u32 doorbell,
