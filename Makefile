@@ -267,7 +267,7 @@ run-verbs-rxe:
 # Use the device itself as the host's device, on one link: each test takes a
 # second.
 run-verbs-own:
-	@$(STAGE) verbs-own! 'device tests on its like are done' \
+	@$(STAGE) verbs-own! 'device tests on virtio-rdma are done' \
 		tests/guest/run qtest --stack virtio-rdma --paths /hub/
 
 run-kernels:

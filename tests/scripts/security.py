@@ -40,8 +40,8 @@ def tables(folder):
         r'qrdma_add_tests\("([^"]*)",\s*(\w+)\)', '\n'.join(texts))}
     for text in texts:
         for table, rows in re.findall(
-                r'^(?:static )?const QRdmaTest (\w+)\[\] = \{\n(.*?)^\};', text,
-                re.MULTILINE | re.DOTALL):
+                r'^(?:static )?const QRdmaTest (\w+)\[\] = \{\n(.*?)^\};',
+                text, re.MULTILINE | re.DOTALL):
             for name in re.findall(r'^    \{ "([^"]*)"', rows, re.MULTILINE):
                 names.append(prefixes[table] + name)
     return names
