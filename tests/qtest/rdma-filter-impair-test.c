@@ -149,7 +149,7 @@ static void set_status(Link *l, const char *status)
                              "'value': %s}}", status);
 }
 
-/* What waits comes at once when the filter is turned off. */
+/* Waiting frames come at once when the filter is turned off. */
 static void test_off(void)
 {
     g_auto(Link) l = link_new("delay=1000000");

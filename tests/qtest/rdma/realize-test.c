@@ -239,7 +239,7 @@ static void test_without_features(void)
     }
 }
 
-/* What is not the RFC's reads as 0. */
+/* Fields after the RFC's read as 0. */
 static void test_config_of_the_rfc(void)
 {
     QRdma *d = plug("'version-1': false");

@@ -30,7 +30,7 @@ def test_ibv_rc_pingpong_with_events(bench):
 
 def test_the_driver_refuses_a_device_without_version_1(bench):
     if bench.stack == 'rxe':
-        raise Skip('rxe is no device')
+        raise Skip('rxe is not a device of QEMU')
     vm = bench.one
     unplug(bench, vm)
     said = len(vm.kernel_log())
