@@ -177,7 +177,7 @@ def test_who_waits_for_a_server_that_fails_fails(bench):
     server = lab.fails('run', '-g', '2', '--', 'sh', '-c', 'exit 3')
     err = client.communicate(timeout=100)[1]
     assert client.returncode == 125, err
-    assert 'nothing listens on port 18515 of guest 2, and what ran there ' \
+    assert 'nothing listens on port 18515 of guest 2: its last command ' \
         "failed: sh -c 'exit 3': exit code 3" in err, err + str(server)
 
 
