@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * How many turns of the main loop, and of the engine, an overdue request waits
- * for its answer. The test links roce-backend/late.c, drives it turn by turn and
- * has doubles of engine and device. It starts no QEMU.
+ * for its answer. The test links roce-backend/late.c, drives it turn by turn,
+ * and has doubles of engine and device. It starts no QEMU.
  */
 #include "qemu/osdep.h"
 #include "qemu/main-loop.h"
