@@ -316,6 +316,7 @@ static int check_qp_flags(VirtIORdma *s, uint32_t flags)
     }
     if (((flags & (VIRTIO_RDMA_QP_SRQ | VIRTIO_RDMA_QP_BLOCK_MCAST_LOOPBACK)) &&
          !virtio_rdma_is_v1(s)) ||
+        ((flags & VIRTIO_RDMA_QP_SRQ) && !s->hca.limits.max_srq) ||
         ((flags & VIRTIO_RDMA_QP_DIRECT) &&
          !virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT))) {
         return -ENOTSUP;

@@ -359,6 +359,18 @@ static void test_limits_of_0(void)
         }
         t = test_pair_on(d, RDMA_QPT_RC, 64, NULL);
         check_write(&t);
+        if (!srq) {
+            RdmaQpInitAttr init = {
+                .pdn = t.pd->pdn,
+                .qp_type = RDMA_QPT_RC,
+                .send_cqn = t.cq_a->cqn,
+                .recv_cqn = t.cq_a->cqn,
+                .has_srq = true,
+            };
+            uint32_t qpn;
+
+            assert_status(qrdma_try_create_qp(d, &init, &qpn), NOTSUPP);
+        }
         if (!has_mw) {
             qrdma_post_expect(t.a, qrdma_bind_wr(&mw, t.mr_a, 0, 16,
                                                  RDMA_ACCESS_REMOTE_READ),
