@@ -412,6 +412,46 @@ static void test_bits_without_version_1(void)
     qrdma_host_stop(host);
 }
 
+/* Set other features although the device is in use. */
+static void change_features(QRdma *d, uint64_t features)
+{
+    QVirtioDevice *vdev = &d->pci->vdev;
+    uint8_t status = vdev->bus->get_status(vdev);
+
+    vdev->bus->set_status(vdev, status & ~VIRTIO_CONFIG_S_FEATURES_OK);
+    vdev->bus->set_features(vdev, features);
+    g_assert_cmphex(vdev->bus->get_status(vdev), ==,
+                    status & ~VIRTIO_CONFIG_S_FEATURES_OK);
+}
+
+/* Bits without version 1 have no effect on a driver that goes on. */
+static void test_refused_driver_goes_on(void)
+{
+    const uint64_t others = ALL_BITS & ~QRDMA_F(VIRTIO_RDMA_F_VERSION_1);
+    QRdma *d = plug("'direct': true");
+    struct virtio_rdma_create_qp_req req;
+    struct virtio_rdma_create_qp_rsp rsp;
+    TestPair t;
+
+    qrdma_start(d, QRDMA_RFC_FEATURES, 0);
+    change_features(d, QRDMA_RFC_FEATURES | others);
+    t = test_pair_on(d, RDMA_QPT_RC, 64, NULL);
+    check_write(&t);
+    req = (struct virtio_rdma_create_qp_req) {
+        .pdn = cpu_to_le32(t.pd->pdn),
+        .qp_type = RDMA_QPT_RC,
+        .send_cqn = cpu_to_le32(t.cq_a->cqn),
+        .recv_cqn = cpu_to_le32(t.cq_a->cqn),
+        .flags = cpu_to_le32(VIRTIO_RDMA_QP_DIRECT),
+    };
+    assert_status(qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_QP, &req, sizeof(req),
+                            &rsp, sizeof(rsp.qpn)), ERR);
+    assert_status(qrdma_set_shadow(d, 1, qrdma_alloc(d, 4096)), ERR);
+    qrdma_post_expect(t.a, qrdma_wr(RDMA_WR_FLUSH, 5, NULL),
+                      RDMA_WC_LOC_QP_OP_ERR);
+    qrdma_host_stop(host);
+}
+
 /*
  * A device that is behind an IOMMU, should there be one, says so, and serves
  * no driver that does not know (virtio 1.2, 6.2). flavour-test.c has an IOMMU.
@@ -469,6 +509,7 @@ const QRdmaTest realize_tests[] = {
     { "without-features", test_without_features },
     { "config-of-the-rfc", test_config_of_the_rfc },
     { "bits-without-version-1", test_bits_without_version_1 },
+    { "refused-driver-goes-on", test_refused_driver_goes_on },
     { "properties-are-listed", test_properties_are_listed },
     { "limits-of-0", test_limits_of_0 },
     { "iommu-platform", test_iommu_platform },
