@@ -137,6 +137,36 @@ static void test_spoilt(void)
     trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
 }
 
+/* No events wait, and the CQ is not too deep for a driver of the RFC. */
+static void test_spoilt_backlog_without_version_1(void)
+{
+    g_autoptr(Trip) t = trip_of_rings();
+    QRdma *d = t->net.dev[0];
+    QRdmaCq *cq;
+    QRdmaQp *qp;
+    TripSpoilt it = {
+        "features", { 0x75726573, 1 }, 4, 3,
+        .text = "n_backlog=10, but at most 0",
+    };
+
+    t->p = net_pair_new(&t->net, RDMA_QPT_RC);
+    qrdma_add_event_buffers(d, 8);
+    cq = qrdma_create_cq(d, 1000);
+    cq->no_refill = true;
+    qp = qrdma_create_loop(t->p.a.pd, cq, cq);
+    assert_ok(qrdma_resize_cq(cq, 20, 0));
+    post_writes(qp, WR_ID, QRDMA_RING_SIZE + 10);
+    qrdma_reap_all(d, &qp->sq);
+    for (int i = 0; i < QRDMA_RING_SIZE; i++) {
+        qrdma_expect(cq, WR_ID + i, RDMA_WC_SUCCESS);
+    }
+    qrdma_expect_none(cq);
+    it.find[2] = d->features >> 32;
+    it.find[3] = d->features;
+    it.by = it.find[3] & ~(1u << VIRTIO_RDMA_F_VERSION_1);
+    trip_refuse_spoilt(t, 0, &it, 1);
+}
+
 /* Returning what the source had popped must not lead out of the ring. */
 static void test_spoilt_rings(void)
 {
@@ -260,6 +290,8 @@ const QRdmaTest migrate_backlog_tests[] = {
     { "fail-after-arrival", test_qps_that_fail_after_arrival },
     { "backlog", test_backlog },
     { "spoilt", test_spoilt },
+    { "spoilt-backlog-without-version-1",
+      test_spoilt_backlog_without_version_1 },
     { "spoilt-rings", test_spoilt_rings },
     {}
 };

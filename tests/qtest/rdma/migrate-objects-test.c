@@ -384,6 +384,26 @@ static void subsection_sges(RdmaSge sge[4], const char *name)
     }
 }
 
+/* A window is the only object here that needs version 1. */
+static void test_spoilt_window_without_version_1(void)
+{
+    g_autoptr(Trip) t = trip_new(NULL);
+    QRdmaMw mw;
+    TripSpoilt it = {
+        "features", { 0x75726573, 1 }, 4, 3,
+        .text = "memory windows in the migration stream, but the driver did "
+                "not accept version-1",
+    };
+
+    t->net.dev[0]->direct = false;
+    t->p = net_pair_new(&t->net, RDMA_QPT_RC);
+    assert_ok(qrdma_alloc_mw(t->p.a.pd, RDMA_MW_TYPE_1, &mw));
+    it.find[2] = t->net.dev[0]->features >> 32;
+    it.find[3] = t->net.dev[0]->features;
+    it.by = it.find[3] & ~(1u << VIRTIO_RDMA_F_VERSION_1);
+    trip_refuse_spoilt(t, 0, &it, 1);
+}
+
 /*
  * A guest chooses bytes of its WQEs, and must not be able to have its
  * migration fail by that: names of subsections in them mean nothing.
@@ -428,5 +448,7 @@ const QRdmaTest migrate_objects_tests[] = {
     { "names-in-wqes", test_names_in_wqes },
     { "objects", test_objects },
     { "spoilt-objects", test_spoilt_objects },
+    { "spoilt-window-without-version-1",
+      test_spoilt_window_without_version_1 },
     {}
 };
