@@ -513,9 +513,13 @@ int vrdma_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	ret = vrdma_qp_destroy_cmd(dev, qp, qp->user);
 	if (!ret) {
 		cancel_delayed_work_sync(&qp->flush_work);
-		vrdma_qp_set_entry(dev, qp->qpn, NULL);
+		/*
+		 * While there are completions of the QP, a thread that polls
+		 * one has to find the QP: else the device seems to be broken.
+		 */
 		vrdma_cq_clean(to_vcq(ibqp->send_cq), qp);
 		vrdma_cq_clean(to_vcq(ibqp->recv_cq), qp);
+		vrdma_qp_set_entry(dev, qp->qpn, NULL);
 		vrdma_cq_detach(to_vcq(ibqp->send_cq));
 		vrdma_cq_detach(to_vcq(ibqp->recv_cq));
 		vrdma_mmap_remove(qp->mmap);
