@@ -263,12 +263,10 @@ static struct virtio_rdma_cqe_ex *vrdma_cq_cqe(const struct vrdma_cq *cq,
  */
 static bool vrdma_cq_drops(struct vrdma_qp *qp, const struct ibv_wc *wc)
 {
-	uint64_t wr_id;
-
 	if (wc->qp_num != VIRTIO_RDMA_QPN_NONE && wc->qp_num != qp->qpn)
 		return false;
 	if (wc->wr_id & VRDMA_ID_SRQ)
-		vrdma_srq_retire(qp->srq, wc->wr_id, &wr_id);
+		vrdma_srq_drop(to_vctx(qp->vqp.qp.context), wc->wr_id);
 	return true;
 }
 
@@ -355,6 +353,18 @@ static unsigned int vrdma_wc_flags(unsigned int flags)
 	       (flags & WITH_INVALIDATE ? IBV_WC_WITH_INV : 0);
 }
 
+/*
+ * Translate a completion that the kernel returned. Returns false if it is to be
+ * dropped: another thread has destroyed or reset the QP, but does not clean the
+ * CQ before this poll ends.
+ */
+static bool vrdma_wc_translate(struct vrdma_cq *cq, struct ibv_wc *wc)
+{
+	if (wc->qp_num == VIRTIO_RDMA_QPN_NONE && wc->wr_id & VRDMA_ID_SRQ)
+		vrdma_srq_drop(to_vctx(cq->vcq.cq.context), wc->wr_id);
+	return vrdma_wqe_retire(cq, wc->qp_num, wc->wr_id, wc);
+}
+
 static int vrdma_cq_next_kernel(struct vrdma_cq *cq, struct ibv_wc *wc)
 {
 	int ret = 1;
@@ -364,7 +374,7 @@ static int vrdma_cq_next_kernel(struct vrdma_cq *cq, struct ibv_wc *wc)
 			*wc = cq->polled[cq->next_polled++];
 		else
 			ret = ibv_cmd_poll_cq(&cq->vcq.cq, 1, wc);
-	} while (ret > 0 && !vrdma_wqe_retire(cq, wc->qp_num, wc->wr_id, wc));
+	} while (ret > 0 && !vrdma_wc_translate(cq, wc));
 	if (ret > 0)
 		wc->wc_flags = vrdma_wc_flags(wc->wc_flags);
 	return ret;

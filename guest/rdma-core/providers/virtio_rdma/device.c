@@ -47,6 +47,7 @@ static void vrdma_free_context(struct ibv_context *ibctx)
 	if (ctx->doorbell)
 		munmap(ctx->doorbell, VIRTIO_RDMA_DOORBELL_MAP);
 	verbs_uninit_context(&ctx->vctx);
+	pthread_spin_destroy(&ctx->srq_lock);
 	pthread_mutex_destroy(&ctx->qp_mutex);
 	free(ctx->qps);
 	free(ctx);
@@ -144,6 +145,7 @@ vrdma_set_context(struct vrdma_context *ctx, int cmd_fd,
 	if (resp->flags & VIRTIO_RDMA_UCTX_SHADOW)
 		vrdma_map_shadow(ctx, cmd_fd, resp->shadow_offset);
 	pthread_mutex_init(&ctx->qp_mutex, NULL);
+	pthread_spin_init(&ctx->srq_lock, PTHREAD_PROCESS_PRIVATE);
 	verbs_set_ops(&ctx->vctx, &vrdma_ctx_ops);
 	return &ctx->vctx;
 }

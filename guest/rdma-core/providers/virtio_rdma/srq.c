@@ -70,6 +70,10 @@ struct ibv_srq *vrdma_create_srq(struct ibv_pd *pd,
 		goto err;
 	}
 	srq->generation = atomic_fetch_add(&ctx->generation, 1);
+	pthread_spin_lock(&ctx->srq_lock);
+	srq->next = ctx->srqs;
+	ctx->srqs = srq;
+	pthread_spin_unlock(&ctx->srq_lock);
 	return &srq->srq;
 
 err:
@@ -95,11 +99,20 @@ int vrdma_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 /* No QP uses the SRQ any more, so no CQ has completions of its WQEs. */
 int vrdma_destroy_srq(struct ibv_srq *ibsrq)
 {
+	struct vrdma_context *ctx = to_vctx(ibsrq->context);
+	struct vrdma_srq *srq = to_vsrq(ibsrq);
 	int ret = ibv_cmd_destroy_srq(ibsrq);
+	struct vrdma_srq **link;
 
-	if (!ret)
-		vrdma_srq_free(to_vsrq(ibsrq));
-	return ret;
+	if (ret)
+		return ret;
+	pthread_spin_lock(&ctx->srq_lock);
+	for (link = &ctx->srqs; *link != srq; link = &(*link)->next)
+		;
+	*link = srq->next;
+	pthread_spin_unlock(&ctx->srq_lock);
+	vrdma_srq_free(srq);
+	return 0;
 }
 
 static int vrdma_srq_put_recv(struct vrdma_srq *srq,
@@ -175,4 +188,18 @@ bool vrdma_srq_retire(struct vrdma_srq *srq, uint64_t id, uint64_t *wr_id)
 	}
 	pthread_spin_unlock(&wq->lock);
 	return known;
+}
+
+/* A completion is dropped: free the entry that it holds, of whichever SRQ. */
+void vrdma_srq_drop(struct vrdma_context *ctx, uint64_t id)
+{
+	struct vrdma_srq *srq;
+	uint64_t wr_id;
+
+	pthread_spin_lock(&ctx->srq_lock);
+	for (srq = ctx->srqs; srq; srq = srq->next) {
+		if (vrdma_srq_retire(srq, id, &wr_id))
+			break;
+	}
+	pthread_spin_unlock(&ctx->srq_lock);
 }

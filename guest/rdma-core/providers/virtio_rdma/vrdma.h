@@ -69,6 +69,8 @@ struct vrdma_context {
 	struct vrdma_qp_entry *qps;	/* by qpn */
 	pthread_mutex_t qp_mutex;	/* held to create and destroy QPs */
 	atomic_uint generation;
+	pthread_spinlock_t srq_lock;	/* of the list of SRQs */
+	struct vrdma_srq *srqs;
 };
 
 struct vrdma_cq {
@@ -111,6 +113,7 @@ struct vrdma_wq {
 
 struct vrdma_srq {
 	struct ibv_srq srq;
+	struct vrdma_srq *next;
 	void *map;
 	size_t map_size;
 	uint32_t generation;
@@ -212,6 +215,7 @@ int vrdma_destroy_srq(struct ibv_srq *srq);
 int vrdma_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 			struct ibv_recv_wr **bad_wr);
 bool vrdma_srq_retire(struct vrdma_srq *srq, uint64_t id, uint64_t *wr_id);
+void vrdma_srq_drop(struct vrdma_context *ctx, uint64_t id);
 
 /* cq.c */
 struct ibv_cq *vrdma_create_cq(struct ibv_context *ctx, int cqe,
