@@ -140,6 +140,7 @@ static void resume(void *opaque)
     RdmaHca *hca = opaque;
 
     hca->ops->resume(hca);
+    qemu_bh_schedule(hca->bh);
 }
 
 static void flush(void *opaque)

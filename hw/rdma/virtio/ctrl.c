@@ -308,5 +308,4 @@ void virtio_rdma_ctrl_forget(VirtIORdma *s)
 void virtio_rdma_ctrl_resume(VirtIORdma *s)
 {
     s->ctrl_waiting = false;
-    qemu_bh_schedule(s->hca.bh);
 }

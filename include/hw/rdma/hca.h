@@ -279,7 +279,10 @@ typedef struct RdmaHcaOps {
     void (*serve)(RdmaHca *hca);
     /* Look for doorbells in memory, before the kicks are run. Optional. */
     void (*poll_doorbells)(RdmaHca *hca);
-    /* A command that was answered with -EINPROGRESS can be called again. */
+    /*
+     * A command that was answered with -EINPROGRESS can be called again. serve()
+     * follows, when the device is active.
+     */
     void (*resume)(RdmaHca *hca);
     /* See RdmaBackendClientOps. */
     void (*flush)(RdmaHca *hca);

@@ -9,6 +9,7 @@
 #include "qobject/qdict.h"
 #include "libqos/pci-pc.h"
 #include "fault-test.h"
+#include "standard-headers/linux/pci_regs.h"
 
 #define NO_STATUS 0xff
 
@@ -233,6 +234,48 @@ static void test_command_delay(NetKind kind)
     fault_expect(d, "f", 1, 1, false);
 }
 
+/* ms that the process has run, in user space and in the kernel */
+static long cpu_ms(QTestState *qts)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/stat",
+                                            (int)qtest_pid(qts));
+    g_autofree char *text = NULL;
+    unsigned long user, sys;
+
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    g_assert_cmpint(sscanf(strrchr(text, ')') + 1, " %*s %*s %*s %*s %*s %*s "
+                           "%*s %*s %*s %*s %*s %lu %lu", &user, &sys), ==, 2);
+    return (user + sys) * 1000 / sysconf(_SC_CLK_TCK);
+}
+
+/* A delayed command is due, but waits until the device may be bus master. */
+static void test_command_delay_without_bus_master(NetKind kind)
+{
+    NetPair p = pair_without_faults(kind);
+    QRdma *d = p.a.dev;
+    QPCIDevice *pdev = d->pci->pdev;
+    uint16_t cmd = qpci_config_readw(pdev, PCI_COMMAND);
+    uint8_t status = qrdma_device_status(d);
+    uint64_t rsp;
+    long before;
+
+    delay_commands(&p);
+    rsp = enqueue(d);
+    qrdma_wait_until(d, fault_hits(d, "f") == 1);
+    qpci_config_writew(pdev, PCI_COMMAND, cmd & ~PCI_COMMAND_MASTER);
+    net_clock_step(p.net, 500 * QRDMA_MS);
+    fault_remove(d, "f");
+    /* The main loop sleeps: a bottom half would not let it. */
+    before = cpu_ms(d->host->qts);
+    g_usleep(500 * 1000);
+    g_assert_cmpint(cpu_ms(d->host->qts) - before, <, 100);
+    g_assert_cmphex(qtest_readb(d->host->qts, rsp), ==, NO_STATUS);
+    qpci_config_writew(pdev, PCI_COMMAND, cmd);
+    d->pci->vdev.bus->set_status(&d->pci->vdev, status);
+    qrdma_wait_until(d, qtest_readb(d->host->qts, rsp) != NO_STATUS);
+    g_assert_cmphex(qtest_readb(d->host->qts, rsp), ==, VIRTIO_RDMA_S_OK);
+}
+
 /* Resets and the like */
 
 static void expect_works(NetPair *p)
@@ -440,6 +483,8 @@ const NetTest net_fault_life_tests[] = {
     { "fault/query", test_query },
     { "fault/command-error", test_command_error },
     { "fault/command-delay", test_command_delay },
+    { "fault/command-delay-without-bus-master",
+      test_command_delay_without_bus_master },
     { "fault/reset", test_reset },
     { "fault/stopped-machine", test_stopped_machine },
     { "fault/migration-is-blocked", test_migration_is_blocked },
