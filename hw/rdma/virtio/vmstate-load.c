@@ -578,10 +578,13 @@ static int load_objects(VirtIORdma *s, const VirtIORdmaSaved *v)
     return 0;
 }
 
+/* An iothread may be in the engine. */
 void virtio_rdma_forget_loaded(VirtIORdma *s)
 {
+    rdma_hca_enter(&s->hca);
     rdma_hca_reset(&s->hca);
     virtio_rdma_objects_reset(s);
+    rdma_hca_leave(&s->hca);
 }
 
 int virtio_rdma_saved_objects_post_load(void *opaque, int version_id)

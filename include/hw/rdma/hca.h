@@ -280,8 +280,8 @@ typedef struct RdmaHcaOps {
     /* Look for doorbells in memory, before the kicks are run. Optional. */
     void (*poll_doorbells)(RdmaHca *hca);
     /*
-     * A command that was answered with -EINPROGRESS can be called again. serve()
-     * follows, when the device is active.
+     * A command that was answered with -EINPROGRESS can be called again.
+     * serve() follows, when the device is active.
      */
     void (*resume)(RdmaHca *hca);
     /* See RdmaBackendClientOps. */
