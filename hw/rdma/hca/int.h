@@ -220,8 +220,6 @@ void rdma_hca_qp_remove(RdmaHca *hca, RdmaHcaQp *qp);
 
 /* A key for region or window @mrn: the number, and 8 random bits. */
 uint32_t rdma_hca_mr_new_key(uint32_t mrn);
-/* Are there regions for fast registration? 0 or -ENOTSUP. */
-int rdma_hca_check_mem_mgt(RdmaHca *hca);
 /*
  * The backend is done with a WQE: the list that it brought is charged to its
  * region, which may use the list now, instead of to the WQE.

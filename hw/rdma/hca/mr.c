@@ -40,7 +40,7 @@ static int check_access(RdmaHca *hca, uint32_t access)
     return 0;
 }
 
-int rdma_hca_check_mem_mgt(RdmaHca *hca)
+static int check_mem_mgt(RdmaHca *hca)
 {
     if (rdma_hca_has_mem_mgt(hca)) {
         return 0;
@@ -82,7 +82,7 @@ void rdma_hca_mr_remove(RdmaHca *hca, RdmaHcaMr *mr)
 
 int rdma_hca_mr_check(RdmaHca *hca, const RdmaMrAttr *attr)
 {
-    int ret = attr->type == RDMA_MR_FAST_REG ? rdma_hca_check_mem_mgt(hca) : 0;
+    int ret = attr->type == RDMA_MR_FAST_REG ? check_mem_mgt(hca) : 0;
 
     if (!ret) {
         ret = check_access(hca, attr->access);
@@ -206,7 +206,7 @@ int rdma_hca_mr_rereg(RdmaHca *hca, uint32_t flags, RdmaMrAttr *attr)
 int rdma_hca_mr_check_map(RdmaHca *hca, uint32_t mrn, uint32_t npages)
 {
     RdmaHcaMr *mr = rdma_hca_mr_get(hca, mrn);
-    int ret = rdma_hca_check_mem_mgt(hca);
+    int ret = check_mem_mgt(hca);
 
     if (ret) {
         return ret;
