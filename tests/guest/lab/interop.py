@@ -127,10 +127,10 @@ ROWS = (
     ('rdma_verify RC', verify('rc', '-s 16384 -n 32 -r 1 -V',
                               '-s 16384 -n 32 -r 1 -V -T 80'), True),
     ('rdma_verify UC', verify('uc', '-s 8192 -n 32 -r 1 -V -R 64',
-                              '-L -s 8192 -n 64 -R 64 -r 1 -V '
+                              '-L 50 -s 8192 -n 64 -R 64 -r 1 -V '
                               '-o send_imm,write_imm'), True),
     ('rdma_verify UD', verify('ud', '-s 1000 -n 32 -r 1 -V -R 64',
-                              '-L -s 1000 -n 64 -R 64 -r 1 -V '
+                              '-L 50 -s 1000 -n 64 -R 64 -r 1 -V '
                               '-o send_imm'), True),
 )
 COLUMNS = [(lossy, family, mtu) for lossy in (False, True)

@@ -17,7 +17,9 @@ static const char usage[] =
     "  -u n (signal every n-th)  -S send depth  -R receive depth\n"
     "  -M MiB of each region, over which the queue pairs are spread; takes 96 "
     "huge pages\n"
-    "  -L (messages may be lost)  -T seconds  -x seed\n"
+    "  -L percent (messages may be lost; of each queue pair, so many must "
+    "arrive)\n"
+    "  -T seconds  -x seed\n"
     "  -k acknowledgement timeout (14: 67 ms, 15: 134 ms, ...)  "
     "-y retries\n";
 
@@ -46,7 +48,7 @@ const char *parse_options(int argc, char **argv, const char **device,
     int c;
 
     while ((c = getopt(argc, argv,
-                       "d:g:p:t:m:s:n:r:q:o:eVG:I:u:S:R:M:LT:x:y:k:")) >= 0) {
+                       "d:g:p:t:m:s:n:r:q:o:eVG:I:u:S:R:M:L:T:x:y:k:")) >= 0) {
         switch (c) {
         case 'd':
             *device = optarg;
@@ -108,6 +110,7 @@ const char *parse_options(int argc, char **argv, const char **device,
             break;
         case 'L':
             par.lossy = 1;
+            par.min_arrived = number(optarg, 0, 100);
             break;
         case 'T':
             par.timeout = number(optarg, 1, 3600);

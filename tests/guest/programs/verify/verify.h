@@ -49,6 +49,7 @@ struct params {
     uint32_t unsignalled;   /* only every n-th request is signalled */
     uint32_t spread;        /* MiB of addresses of each region, if not 0 */
     uint32_t lossy;         /* unreliable service over a link that loses */
+    uint32_t min_arrived;   /* percent of the messages; less is a failure */
     uint32_t ack_timeout;   /* 4.096 us << this */
     uint32_t retries;       /* of a request that nobody acknowledges */
     uint32_t timeout;       /* seconds */
