@@ -7,7 +7,6 @@
 #include "qemu/atomic.h"
 #include "qemu/bswap.h"
 #include "qemu/iov.h"
-#include "qemu/log.h"
 #include "qemu/rcu.h"
 #include "codec.h"
 
@@ -49,101 +48,6 @@ void virtio_rdma_codec_write_cqe(const VirtQueueElement *elem,
     iov_from_buf(elem->in_sg, elem->in_num, at, cqe + at, 1);
 }
 
-bool virtio_rdma_codec_read_ram(const RdmaRam *ram, uint64_t addr, void *buf,
-                                size_t len)
-{
-    RCU_READ_LOCK_GUARD();
-
-    while (len) {
-        uint64_t part = len;
-        const void *mem = rdma_ram_at(ram, addr, &part, false);
-
-        if (!mem) {
-            return false;
-        }
-        memcpy(buf, mem, part);
-        buf += part;
-        addr += part;
-        len -= part;
-    }
-    return true;
-}
-
-bool virtio_rdma_codec_read_addrs(const RdmaRam *ram, uint64_t addr,
-                                  uint32_t n, uint64_t *addrs)
-{
-    if (!virtio_rdma_codec_read_ram(ram, addr, addrs, n * sizeof(*addrs))) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: page table at 0x%"
-                      PRIx64 " is not RAM\n", addr);
-        return false;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        addrs[i] = le64_to_cpu(addrs[i]);
-    }
-    return true;
-}
-
-/*
- * The host's address of @len bytes of RAM in one piece, and aligned for a word,
- * for as long as RCU is locked. NULL if it is something else.
- */
-static void *words_at(const RdmaRam *ram, uint64_t addr, uint64_t len,
-                      bool is_write)
-{
-    uint64_t part = len;
-    void *mem = rdma_ram_at(ram, addr, &part, is_write);
-
-    return part == len && QEMU_PTR_IS_ALIGNED(mem, sizeof(uint32_t)) ? mem
-                                                                     : NULL;
-}
-
-bool virtio_rdma_codec_load_word(const RdmaRam *ram, uint64_t addr,
-                                 uint32_t *value)
-{
-    const uint32_t *word;
-
-    RCU_READ_LOCK_GUARD();
-    word = words_at(ram, addr, sizeof(*word), false);
-    if (!word) {
-        return false;
-    }
-    *value = le32_to_cpu(qatomic_read(word));
-    /* Pairs with the driver's release: what it wrote before is there. */
-    smp_rmb();
-    return true;
-}
-
-bool virtio_rdma_codec_store_word(const RdmaRam *ram, uint64_t addr,
-                                  uint32_t value)
-{
-    uint32_t *word;
-
-    RCU_READ_LOCK_GUARD();
-    word = words_at(ram, addr, sizeof(*word), true);
-    if (!word) {
-        return false;
-    }
-    qatomic_set(word, cpu_to_le32(value));
-    rdma_ram_written(ram, word, sizeof(*word));
-    return true;
-}
-
-bool virtio_rdma_codec_take_bits(const RdmaRam *ram, uint64_t addr,
-                                 uint32_t *bits)
-{
-    uint32_t *word;
-
-    RCU_READ_LOCK_GUARD();
-    word = words_at(ram, addr, sizeof(*word), true);
-    if (!word) {
-        return false;
-    }
-    /* Pairs with the driver's release: what it wrote before is there. */
-    *bits = le32_to_cpu(qatomic_xchg(word, 0));
-    rdma_ram_written(ram, word, sizeof(*word));
-    return true;
-}
-
 bool virtio_rdma_codec_write_slot(const RdmaRam *ram, uint64_t addr,
                                   const uint8_t *cqe, uint32_t number)
 {
@@ -152,7 +56,7 @@ bool virtio_rdma_codec_write_slot(const RdmaRam *ram, uint64_t addr,
     uint8_t *slot;
 
     RCU_READ_LOCK_GUARD();
-    slot = words_at(ram, addr, size, true);
+    slot = rdma_hca_words_at(ram, addr, size, true);
     if (!slot) {
         return false;
     }

@@ -257,7 +257,7 @@ typedef struct VirtIORdmaCmdLayout {
     offsetof(struct virtio_rdma_direct_cq_page, field)
 #define VIRTIO_RDMA_CQE_SLOT_SHIFT 6
 
-/* codec-mem.c: guest memory, which is touched nowhere else */
+/* codec-mem.c: buffers of virtqueues, and slots */
 
 /*
  * Copy from the readable buffers of @elem, at most @room bytes, or to the
@@ -275,24 +275,6 @@ size_t virtio_rdma_codec_write(const VirtQueueElement *elem, const void *buf,
 void virtio_rdma_codec_write_cqe(const VirtQueueElement *elem,
                                  const uint8_t *cqe, size_t size,
                                  bool status_last);
-/* Read @n addresses at DMA address @addr. False if it is not memory. */
-bool virtio_rdma_codec_read_addrs(const RdmaRam *ram, uint64_t addr,
-                                  uint32_t n, uint64_t *addrs);
-
-/*
- * Copy @len bytes of RAM at DMA address @addr. False if it is something else,
- * which would take long, and reach other devices.
- */
-bool virtio_rdma_codec_read_ram(const RdmaRam *ram, uint64_t addr, void *buf,
-                                size_t len);
-/* A 32-bit word in RAM, at an aligned address. */
-bool virtio_rdma_codec_load_word(const RdmaRam *ram, uint64_t addr,
-                                 uint32_t *value);
-bool virtio_rdma_codec_store_word(const RdmaRam *ram, uint64_t addr,
-                                  uint32_t value);
-/* Likewise: take all bits of it by an atomic operation. */
-bool virtio_rdma_codec_take_bits(const RdmaRam *ram, uint64_t addr,
-                                 uint32_t *bits);
 /*
  * Write a CQE of VIRTIO_RDMA_CQE_ROOM bytes to a slot of a direct CQ, and last
  * the number that shows that it is there. False if it is not RAM.

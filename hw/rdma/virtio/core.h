@@ -99,12 +99,6 @@ static inline bool virtio_rdma_active(VirtIORdma *s)
              VIRTIO_RDMA_PENDING_RESET);
 }
 
-/* Guest RAM, while the backend is attached */
-static inline const RdmaRam *virtio_rdma_ram(const VirtIORdma *s)
-{
-    return &s->hca.backend->ram;
-}
-
 /* Is the feature offered? Before realize: does the user want it to be? */
 static inline bool virtio_rdma_offers(const VirtIORdma *s, unsigned bit)
 {

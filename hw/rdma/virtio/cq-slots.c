@@ -48,7 +48,7 @@ static bool count(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *unconsumed)
     uint32_t depth = 1u << cq->depth_shift;
     uint32_t consumed;
 
-    if (!virtio_rdma_codec_load_word(virtio_rdma_ram(s),
+    if (!rdma_hca_load_word(rdma_hca_ram(&s->hca),
                                      cq->pages[0] +
                                      VIRTIO_RDMA_DIRECT_CQ_AT(consumer),
                                      &consumed)) {
@@ -82,7 +82,7 @@ static bool write_cqe(VirtIORdma *s, VirtIORdmaCq *cq, const uint8_t *cqe)
                       depth);
         return false;
     }
-    if (!virtio_rdma_codec_write_slot(virtio_rdma_ram(s),
+    if (!virtio_rdma_codec_write_slot(rdma_hca_ram(&s->hca),
                                       cq->pages[1 + (offset >> PAGE_SHIFT)] +
                                       (offset & (RDMA_PAGE_SIZE - 1)), cqe,
                                       cq->produced + 1)) {
@@ -98,7 +98,7 @@ static bool fires(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited)
 {
     uint32_t arm;
 
-    if (!virtio_rdma_codec_load_word(virtio_rdma_ram(s),
+    if (!rdma_hca_load_word(rdma_hca_ram(&s->hca),
                                      cq->pages[0] +
                                      VIRTIO_RDMA_DIRECT_CQ_AT(arm), &arm) ||
         arm == cq->fired) {

@@ -56,7 +56,7 @@ static int read_entries(VirtIORdma *s, uint64_t addr, uint32_t n,
 {
     uint64_t low = (1ULL << shift) - 1;
 
-    if (!virtio_rdma_codec_read_addrs(virtio_rdma_ram(s), addr, n, entries)) {
+    if (!rdma_hca_read_addrs(rdma_hca_ram(&s->hca), addr, n, entries)) {
         return -EINVAL;
     }
     for (uint32_t i = 0; i < n; i++) {

@@ -57,7 +57,7 @@ static bool count_packed(VirtIORdma *s, int index, uint32_t *n)
     uint32_t at = last & 0x7fff;
     bool wrap = last & 0x8000;
 
-    if (!virtio_rdma_codec_read_ram(virtio_rdma_ram(s),
+    if (!rdma_hca_read_ram(rdma_hca_ram(&s->hca),
                                     virtio_queue_get_desc_addr(vdev, index),
                                     ring, size * sizeof(*ring))) {
         return false;
@@ -91,7 +91,7 @@ bool virtio_rdma_ring_count(VirtIORdma *s, VirtQueue *vq, uint32_t *n)
     if (virtio_vdev_has_feature(vdev, VIRTIO_F_RING_PACKED)) {
         return count_packed(s, index, n);
     }
-    if (!virtio_rdma_codec_read_ram(virtio_rdma_ram(s),
+    if (!rdma_hca_read_ram(rdma_hca_ram(&s->hca),
                                     virtio_queue_get_avail_addr(vdev, index) +
                                     offsetof(struct vring_avail, idx),
                                     &idx, sizeof(idx))) {

@@ -67,7 +67,7 @@ static void lose(VirtIORdma *s, VirtIORdmaShadow *shadow)
 
 static bool store_awake_at(VirtIORdma *s, uint64_t addr, bool awake)
 {
-    return virtio_rdma_codec_store_word(virtio_rdma_ram(s), addr +
+    return rdma_hca_store_word(rdma_hca_ram(&s->hca), addr +
                                         VIRTIO_RDMA_SHADOW_AT(awake), awake);
 }
 
@@ -126,7 +126,7 @@ static bool take_marks(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t word,
 {
     uint32_t bits;
 
-    if (!virtio_rdma_codec_take_bits(virtio_rdma_ram(s),
+    if (!rdma_hca_take_bits(rdma_hca_ram(&s->hca),
                                      shadow->addr +
                                      VIRTIO_RDMA_SHADOW_AT(marked[word]),
                                      &bits)) {
@@ -174,16 +174,16 @@ static bool take_words(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t n,
 static bool look(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t *budget,
                  bool *found)
 {
-    const RdmaRam *ram = virtio_rdma_ram(s);
+    const RdmaRam *ram = rdma_hca_ram(&s->hca);
     uint64_t at = shadow->addr + VIRTIO_RDMA_SHADOW_AT(summary);
     uint32_t summary[SUMMARY_WORDS], bits;
 
-    if (!virtio_rdma_codec_read_ram(ram, at, summary, sizeof(summary))) {
+    if (!rdma_hca_read_ram(ram, at, summary, sizeof(summary))) {
         return false;
     }
     for (uint32_t n = 0; n < SUMMARY_WORDS; n++) {
         if (summary[n]) {
-            if (!virtio_rdma_codec_take_bits(ram, at + n * sizeof(bits),
+            if (!rdma_hca_take_bits(ram, at + n * sizeof(bits),
                                              &bits)) {
                 return false;
             }

@@ -186,7 +186,7 @@ static bool read_slot(VirtIORdma *s, const VirtIORdmaSlots *slots, uint32_t at,
         uint64_t in_page = offset & (RDMA_PAGE_SIZE - 1);
         size_t part = MIN(len, RDMA_PAGE_SIZE - in_page);
 
-        if (!virtio_rdma_codec_read_ram(virtio_rdma_ram(s),
+        if (!rdma_hca_read_ram(rdma_hca_ram(&s->hca),
                                         slots->pages[offset >> PAGE_SHIFT] +
                                         in_page, buf, part)) {
             return false;
@@ -207,7 +207,7 @@ static bool poll_producer(VirtIORdma *s, RdmaHcaWq *wq)
     if (slots->seen != slots->taken) {
         return true;
     }
-    if (!virtio_rdma_codec_load_word(virtio_rdma_ram(s), slots->producer,
+    if (!rdma_hca_load_word(rdma_hca_ram(&s->hca), slots->producer,
                                      &producer)) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: the counters of a direct "
                       "queue are not in RAM any more\n");
@@ -289,7 +289,7 @@ static bool count(RdmaHca *hca, const RdmaHcaWq *wq, uint32_t *n)
     uint32_t producer;
 
     *n = 0;
-    if (virtio_rdma_codec_load_word(virtio_rdma_ram(s), slots->producer,
+    if (rdma_hca_load_word(rdma_hca_ram(&s->hca), slots->producer,
                                     &producer) &&
         producer - slots->taken <= slots->depth) {
         *n = producer - slots->taken;
@@ -301,7 +301,7 @@ static void set_awake(VirtIORdma *s, VirtIORdmaSlots *slots, bool awake)
 {
     slots->is_awake = awake;
     slots->in_doubt = false;
-    virtio_rdma_codec_store_word(virtio_rdma_ram(s), slots->awake, awake);
+    rdma_hca_store_word(rdma_hca_ram(&s->hca), slots->awake, awake);
 }
 
 static bool wake(RdmaHca *hca, RdmaHcaWq *wq)
@@ -377,7 +377,7 @@ static void drain(RdmaHca *hca, RdmaHcaWq *wq, uint32_t n)
     VirtIORdmaSlots *slots = slots_of(wq);
     uint32_t producer;
 
-    if (virtio_rdma_codec_load_word(virtio_rdma_ram(s), slots->producer,
+    if (rdma_hca_load_word(rdma_hca_ram(&s->hca), slots->producer,
                                     &producer)) {
         slots->taken = slots->seen = slots->slept_at = producer;
     }

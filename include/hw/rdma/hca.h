@@ -430,6 +430,36 @@ void rdma_hca_use_extensions(RdmaHca *hca, uint32_t extensions);
 /* Let a backend go that is not attached. Part of rdma_hca_detach(). */
 void rdma_hca_backend_put(RdmaHca *hca);
 
+/* ram.c: guest memory, and nothing but RAM: what else there is takes long */
+
+/* Guest RAM, while the backend is attached */
+static inline const RdmaRam *rdma_hca_ram(const RdmaHca *hca)
+{
+    return &hca->backend->ram;
+}
+
+/* Copy @len bytes of RAM at DMA address @addr. */
+bool rdma_hca_read_ram(const RdmaRam *ram, uint64_t addr, void *buf,
+                       size_t len);
+/* Copy @len bytes to RAM, in one piece. */
+bool rdma_hca_write_ram(const RdmaRam *ram, uint64_t addr, const void *buf,
+                        uint64_t len);
+/* Read @n little-endian addresses. */
+bool rdma_hca_read_addrs(const RdmaRam *ram, uint64_t addr, uint32_t n,
+                         uint64_t *addrs);
+/* A 32-bit word in RAM, at an aligned address */
+bool rdma_hca_load_word(const RdmaRam *ram, uint64_t addr, uint32_t *value);
+bool rdma_hca_store_word(const RdmaRam *ram, uint64_t addr, uint32_t value);
+/* Likewise: take all bits of it by an atomic operation. */
+bool rdma_hca_take_bits(const RdmaRam *ram, uint64_t addr, uint32_t *bits);
+/*
+ * The host's address of @len bytes of RAM in one piece, and aligned for a word,
+ * for as long as RCU is locked. NULL if it is something else. Writes there are
+ * followed by rdma_ram_written().
+ */
+void *rdma_hca_words_at(const RdmaRam *ram, uint64_t addr, uint64_t len,
+                        bool is_write);
+
 /* table.c: objects by number */
 
 /* Numbers are @first to @end - 1. */
