@@ -238,6 +238,8 @@ void rdma_hca_wq_init(RdmaHcaWq *wq, RdmaQueue kind, uint32_t id,
 bool rdma_hca_wq_take(RdmaHca *hca, RdmaHcaWq *wq);
 /* Undo it. */
 void rdma_hca_wq_put_back(RdmaHca *hca, RdmaHcaWq *wq);
+/* The newest in flight */
+RdmaHcaInflight *rdma_hca_wq_newest(RdmaHcaWq *wq);
 /* See RdmaHcaWqOps.check() and sleep(): of queues that may be broken. */
 bool rdma_hca_wq_check(RdmaHca *hca, RdmaHcaWq *wq);
 RdmaNext rdma_hca_wq_sleep(RdmaHca *hca, RdmaHcaWq *wq);

@@ -256,18 +256,6 @@ int rdma_hca_mr_dereg(RdmaHca *hca, uint32_t mrn)
     return ret;
 }
 
-int rdma_hca_pages_charge(RdmaHca *hca, uint32_t npages)
-{
-    if (npages > hca->max_mr_pages - hca->mr_pages) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: npages %u and the %"
-                      PRIu64 " of other regions exceed %" PRIu64 "\n",
-                      npages, hca->mr_pages, hca->max_mr_pages);
-        return -ENOMEM;
-    }
-    hca->mr_pages += npages;
-    return 0;
-}
-
 void rdma_hca_pages_pass(RdmaHca *hca, const RdmaHcaInflight *inflight)
 {
     RdmaHcaMr *mr;

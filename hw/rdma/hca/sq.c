@@ -3,8 +3,41 @@
  * Send queues: what the backend takes from them.
  */
 #include "qemu/osdep.h"
+#include "qemu/log.h"
 #include "trace.h"
 #include "int.h"
+
+/*
+ * As with other things that are wrong with a REG_MR, the status is that of a
+ * memory management operation error (IBTA 11.6.2).
+ *
+ * WQEs may be written by a process, which could have any address read, of
+ * memory or of registers, if it could name the regions of others.
+ */
+RdmaWcStatus rdma_hca_sq_read_reg(RdmaHca *hca, RdmaHcaQp *qp,
+                                  RdmaHcaPages *p, RdmaSendWr *wr)
+{
+    RdmaHcaMr *mr = rdma_hca_mr_get(hca, wr->wr.reg.mrn);
+    RdmaHcaInflight *inflight = rdma_hca_wq_newest(&qp->sq);
+
+    if (!mr || mr->pd != qp->pd) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: REG_MR of QP %u: %s MR "
+                      "%u\n", qp->init.qpn, mr ? "another PD has" : "no",
+                      wr->wr.reg.mrn);
+        return RDMA_WC_MW_BIND_ERR;
+    }
+    if (!rdma_hca_check_range("npages", p->npages, 0, mr->max_pages) ||
+        rdma_hca_pages_check(hca, p) ||
+        rdma_hca_pages_read(hca, p, &wr->wr.reg.pages)) {
+        return RDMA_WC_MW_BIND_ERR;
+    }
+    inflight->npages = p->npages;
+    inflight->mrn = mr->mrn;
+    wr->wr.reg.npages = p->npages;
+    wr->wr.reg.iova = p->iova;
+    wr->wr.reg.length = p->length;
+    return RDMA_WC_SUCCESS;
+}
 
 /* Free the list of a REG_MR that the backend does not take. */
 static void drop_reg_pages(RdmaHca *hca, RdmaHcaInflight *inflight,

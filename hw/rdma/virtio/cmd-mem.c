@@ -24,20 +24,6 @@ static void put_mr(VirtIORdmaRsp *rsp, const RdmaMrAttr *attr)
     rsp->mr.rkey = attr->rkey;
 }
 
-/*
- * The core has returned @ret for the list @pages, which @p tells where to find;
- * the list does not count any more.
- */
-static void give_back(VirtIORdma *s, int ret, uint64_t *pages,
-                      const VirtIORdmaPages *p)
-{
-    if (ret == -EINPROGRESS && p->npages) {
-        virtio_rdma_pages_keep(s, p);
-    } else if (ret && ret != -EINPROGRESS) {
-        g_free(pages);
-    }
-}
-
 /* A region without a list of pages */
 static int create_mr(VirtIORdma *s, RdmaMrAttr *attr, VirtIORdmaRsp *rsp)
 {
@@ -82,7 +68,7 @@ int virtio_rdma_mr_create(VirtIORdma *s, const VirtIORdmaReq *req,
  * page list is.
  */
 static int user_pages(VirtIORdma *s, const VirtIORdmaReq *req,
-                      RdmaMrAttr *attr, VirtIORdmaPages *p)
+                      RdmaMrAttr *attr, RdmaHcaPages *p)
 {
     uint64_t start = req->mr.start;
     int ret;
@@ -92,7 +78,7 @@ static int user_pages(VirtIORdma *s, const VirtIORdmaReq *req,
         p->page_shift = 0;
         p->levels = 0;
     }
-    ret = virtio_rdma_pages_check(s, p);
+    ret = rdma_hca_pages_check(&s->hca, p);
     if (ret) {
         return ret;
     }
@@ -115,20 +101,20 @@ int virtio_rdma_mr_reg_user(VirtIORdma *s, const VirtIORdmaReq *req,
         .pdn = req->mr.pdn,
         .access = req->mr.access,
     };
-    VirtIORdmaPages pages;
+    RdmaHcaPages pages;
     int ret = rdma_hca_mr_check(&s->hca, &attr);
 
     if (!ret) {
         ret = user_pages(s, req, &attr, &pages);
     }
     if (!ret) {
-        ret = virtio_rdma_pages_read_on(s, &pages, &attr.pages);
+        ret = rdma_hca_pages_read_on(&s->hca, &pages, &attr.pages);
     }
     if (ret) {
         return ret;
     }
     ret = rdma_hca_mr_create(&s->hca, &attr);
-    give_back(s, ret, attr.pages, &pages);
+    rdma_hca_pages_give_back(&s->hca, ret, attr.pages, &pages);
     if (!ret) {
         put_mr(rsp, &attr);
     }
@@ -144,20 +130,20 @@ int virtio_rdma_mr_rereg(VirtIORdma *s, const VirtIORdmaReq *req,
         .pdn = req->mr.pdn,
         .access = req->mr.access,
     };
-    VirtIORdmaPages pages = {};
+    RdmaHcaPages pages = {};
     int ret = rdma_hca_mr_check_rereg(&s->hca, flags, &attr);
 
     if (!ret && (flags & RDMA_REREG_TRANSLATION)) {
         ret = user_pages(s, req, &attr, &pages);
         if (!ret) {
-            ret = virtio_rdma_pages_read_on(s, &pages, &attr.pages);
+            ret = rdma_hca_pages_read_on(&s->hca, &pages, &attr.pages);
         }
     }
     if (ret) {
         return ret;
     }
     ret = rdma_hca_mr_rereg(&s->hca, flags, &attr);
-    give_back(s, ret, attr.pages, &pages);
+    rdma_hca_pages_give_back(&s->hca, ret, attr.pages, &pages);
     if (!ret) {
         put_mr(rsp, &attr);
     }
@@ -167,22 +153,22 @@ int virtio_rdma_mr_rereg(VirtIORdma *s, const VirtIORdmaReq *req,
 int virtio_rdma_mr_map_sg(VirtIORdma *s, const VirtIORdmaReq *req,
                           VirtIORdmaRsp *rsp)
 {
-    VirtIORdmaPages p = req->map_mr.pages;
+    RdmaHcaPages p = req->map_mr.pages;
     uint64_t *pages;
     int ret = rdma_hca_mr_check_map(&s->hca, req->map_mr.mrn, p.npages);
 
     if (!ret) {
-        ret = virtio_rdma_pages_check(s, &p);
+        ret = rdma_hca_pages_check(&s->hca, &p);
     }
     if (!ret) {
-        ret = virtio_rdma_pages_read_on(s, &p, &pages);
+        ret = rdma_hca_pages_read_on(&s->hca, &p, &pages);
     }
     if (ret) {
         return ret;
     }
     ret = rdma_hca_mr_map(&s->hca, req->map_mr.mrn, p.iova, p.length, pages,
                           p.npages);
-    give_back(s, ret, pages, &p);
+    rdma_hca_pages_give_back(&s->hca, ret, pages, &p);
     rsp->map_mr.npages = p.npages;
     return ret;
 }

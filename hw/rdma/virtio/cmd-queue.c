@@ -85,7 +85,7 @@ static int add_cq(VirtIORdma *s, const VirtIORdmaReq *req, uint32_t cqn,
     }
     ret = virtio_rdma_direct_cq_check(cqe, &direct);
     if (!ret) {
-        ret = virtio_rdma_pages_read_on(s, &direct.pages, &pages);
+        ret = rdma_hca_pages_read_on(&s->hca, &direct.pages, &pages);
     }
     if (ret) {
         return ret;
@@ -209,7 +209,7 @@ static int add_srq(VirtIORdma *s, const VirtIORdmaReq *req,
     }
     ret = virtio_rdma_direct_srq_check(s, attr, &direct);
     if (!ret) {
-        ret = virtio_rdma_pages_read_on(s, &direct.pages, &pages);
+        ret = rdma_hca_pages_read_on(&s->hca, &direct.pages, &pages);
     }
     if (ret) {
         return ret;
@@ -362,7 +362,7 @@ static int add_qp(VirtIORdma *s, const VirtIORdmaReq *req,
     }
     ret = virtio_rdma_direct_check(s, init, &direct);
     if (!ret) {
-        ret = virtio_rdma_pages_read_on(s, &direct.pages, &pages);
+        ret = rdma_hca_pages_read_on(&s->hca, &direct.pages, &pages);
     }
     if (ret) {
         return ret;

@@ -23,7 +23,7 @@ QEMU_BUILD_BUG_ON(VIRTIO_RDMA_MW_TYPE_1 != RDMA_MW_TYPE_1);
 QEMU_BUILD_BUG_ON(VIRTIO_RDMA_MW_TYPE_2 != RDMA_MW_TYPE_2);
 
 /* The page list of a direct queue, whichever command brings it */
-#define GET_QUEUE_PAGES(p, type) ((VirtIORdmaPages) {   \
+#define GET_QUEUE_PAGES(p, type) ((RdmaHcaPages) {   \
         .table = GET64(p, type, queue_pages),           \
         .npages = GET32(p, type, queue_npages),         \
         .levels = GET8(p, type, queue_levels),          \
@@ -144,7 +144,7 @@ static void get_user_mr(const uint8_t *p, VirtIORdmaReq *req)
     req->mr.pdn = GET32(p, virtio_rdma_reg_user_mr_req, pdn);
     req->mr.access = GET32(p, virtio_rdma_reg_user_mr_req, access);
     req->mr.start = GET64(p, virtio_rdma_reg_user_mr_req, start);
-    req->mr.pages = (VirtIORdmaPages) {
+    req->mr.pages = (RdmaHcaPages) {
         .iova = GET64(p, virtio_rdma_reg_user_mr_req, virt_addr),
         .length = GET64(p, virtio_rdma_reg_user_mr_req, length),
         .table = GET64(p, virtio_rdma_reg_user_mr_req, pages),
@@ -247,7 +247,7 @@ void virtio_rdma_codec_get_request(uint8_t cmd, const uint8_t *p,
         break;
     case VIRTIO_RDMA_CMD_MAP_MR_SG:
         req->map_mr.mrn = GET32(p, virtio_rdma_map_mr_sg_req, mrn);
-        req->map_mr.pages = (VirtIORdmaPages) {
+        req->map_mr.pages = (RdmaHcaPages) {
             .iova = GET64(p, virtio_rdma_map_mr_sg_req, start),
             .length = GET64(p, virtio_rdma_map_mr_sg_req, length),
             .table = GET64(p, virtio_rdma_map_mr_sg_req, pages),

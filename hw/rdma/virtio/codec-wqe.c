@@ -51,7 +51,7 @@ static void get_ud(const uint8_t *p, RdmaSendWr *wr)
 }
 
 void virtio_rdma_codec_get_send(const uint8_t *p, bool ud, RdmaSendWr *wr,
-                                VirtIORdmaPages *pages)
+                                RdmaHcaPages *pages)
 {
     wr->wr_id = GET64(p, virtio_rdma_sq_wqe, wr_id);
     wr->opcode = GET32(p, virtio_rdma_sq_wqe, opcode);
@@ -106,7 +106,7 @@ void virtio_rdma_codec_get_send(const uint8_t *p, bool ud, RdmaSendWr *wr,
         wr->wr.reg.mrn = GET32(p, virtio_rdma_sq_wqe, wr.reg.mrn);
         wr->wr.reg.key = GET32(p, virtio_rdma_sq_wqe, wr.reg.key);
         wr->wr.reg.access = GET32(p, virtio_rdma_sq_wqe, wr.reg.access);
-        *pages = (VirtIORdmaPages) {
+        *pages = (RdmaHcaPages) {
             .iova = GET64(p, virtio_rdma_sq_wqe, wr.reg.start),
             .length = GET64(p, virtio_rdma_sq_wqe, wr.reg.length),
             .table = GET64(p, virtio_rdma_sq_wqe, wr.reg.pages),

@@ -25,19 +25,9 @@
 /* Room for a WQE without SGEs and inline data, in bytes. */
 #define VIRTIO_RDMA_WQE_ROOM 128
 
-/* The page list of a region as the driver gives it, unchecked. */
-typedef struct VirtIORdmaPages {
-    uint64_t iova;
-    uint64_t length;                /* bytes */
-    uint64_t table;                 /* DMA address of the list, or the root */
-    uint32_t npages;
-    uint32_t page_shift;            /* 0: RDMA_PAGE_SHIFT */
-    uint32_t levels;                /* of tables; 0: a list */
-} VirtIORdmaPages;
-
 /* Where the driver has the queues of a direct QP, unchecked. */
 typedef struct VirtIORdmaDirectQp {
-    VirtIORdmaPages pages;
+    RdmaHcaPages pages;
     /* log2 of the number of slots, and of the bytes of each */
     uint8_t sq_depth_shift;
     uint8_t sq_slot_shift;
@@ -48,13 +38,13 @@ typedef struct VirtIORdmaDirectQp {
 
 /* Where the driver has a direct CQ, unchecked. */
 typedef struct VirtIORdmaDirectCq {
-    VirtIORdmaPages pages;
+    RdmaHcaPages pages;
     uint8_t depth_shift;            /* log2 of the number of slots */
 } VirtIORdmaDirectCq;
 
 /* Where the driver has a direct SRQ, unchecked. */
 typedef struct VirtIORdmaDirectSrq {
-    VirtIORdmaPages pages;
+    RdmaHcaPages pages;
     /* log2 of the number of slots, and of the bytes of each */
     uint8_t depth_shift;
     uint8_t slot_shift;
@@ -89,11 +79,11 @@ typedef union VirtIORdmaReq {
         uint32_t access;
         uint32_t max_num_sg;
         uint64_t start;
-        VirtIORdmaPages pages;
+        RdmaHcaPages pages;
     } mr;
     struct {
         uint32_t mrn;
-        VirtIORdmaPages pages;
+        RdmaHcaPages pages;
     } map_mr;
     struct {
         uint32_t pdn;
@@ -308,7 +298,7 @@ void virtio_rdma_codec_put_response(uint8_t cmd, uint8_t *buf,
  * for REG_MR.
  */
 void virtio_rdma_codec_get_send(const uint8_t *buf, bool ud, RdmaSendWr *wr,
-                                VirtIORdmaPages *pages);
+                                RdmaHcaPages *pages);
 /* The length that a slot of a direct queue names, in bytes */
 uint32_t virtio_rdma_codec_get_slot(const uint8_t *buf);
 void virtio_rdma_codec_get_recv(const uint8_t *buf, RdmaRecvWr *wr);

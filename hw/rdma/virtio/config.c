@@ -42,7 +42,7 @@ void virtio_rdma_config_update(VirtIORdma *s)
     if (virtio_rdma_offers(s, VIRTIO_RDMA_F_VERSION_1)) {
         memcpy(data.mac, port.mac, sizeof(data.mac));
         data.mtu = MIN(port.phys_mtu, UINT16_MAX);
-        data.mr_page_sizes = VIRTIO_RDMA_MR_PAGE_SIZES;
+        data.mr_page_sizes = RDMA_HCA_PAGE_SIZES;
         data.max_cqe_deep = s->hca.limits.max_cqe_deep;
         data.num_counters = s->hca.bc->query_counters
                             ? VIRTIO_RDMA_NUM_COUNTERS : 0;

@@ -31,8 +31,6 @@
 #define VIRTIO_RDMA_MAX_GIDS        256
 /* Pages of a fast-registration MR. */
 #define VIRTIO_RDMA_MAX_PAGE_LIST   RDMA_HCA_MAX_PAGE_LIST
-/* Pages that other regions may have: bit n is for 2^n bytes. */
-#define VIRTIO_RDMA_MR_PAGE_SIZES   0x7ffff000ull
 #define VIRTIO_RDMA_MAX_CQE         (1u << VIRTIO_RDMA_MAX_CQE_SHIFT)
 #define VIRTIO_RDMA_MAX_CQE_SHIFT   20
 #define VIRTIO_RDMA_MAX_SRQ         16384

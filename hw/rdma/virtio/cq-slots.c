@@ -31,13 +31,13 @@ int virtio_rdma_direct_cq_check(uint32_t cqe, VirtIORdmaDirectCq *direct)
     /* It is no region: the limit of their lengths has nothing to do with it. */
     direct->pages.page_shift = PAGE_SHIFT;
     direct->pages.length = npages << PAGE_SHIFT;
-    return virtio_rdma_pages_check_num(&direct->pages, npages);
+    return rdma_hca_pages_check_num(&direct->pages, npages);
 }
 
 void virtio_rdma_direct_cq_stop(VirtIORdma *s, VirtIORdmaCq *cq)
 {
     if (cq->pages) {
-        virtio_rdma_pages_free(s, cq->pages, cq->npages);
+        rdma_hca_pages_free(&s->hca, cq->pages, cq->npages);
         cq->pages = NULL;
     }
 }
@@ -145,7 +145,7 @@ static int resize(VirtIORdma *s, VirtIORdmaCq *cq, const VirtIORdmaReq *req)
     if (ret) {
         return ret;
     }
-    ret = virtio_rdma_pages_read_on(s, &direct.pages, &pages);
+    ret = rdma_hca_pages_read_on(&s->hca, &direct.pages, &pages);
     if (ret) {
         return ret;
     }
@@ -157,7 +157,7 @@ static int resize(VirtIORdma *s, VirtIORdmaCq *cq, const VirtIORdmaReq *req)
         ret = rdma_hca_cq_resize(&s->hca, &cq->core, cqe);
     }
     if (ret) {
-        virtio_rdma_pages_free(s, pages, direct.pages.npages);
+        rdma_hca_pages_free(&s->hca, pages, direct.pages.npages);
         return ret;
     }
     virtio_rdma_direct_cq_start(s, cq, &direct, pages);

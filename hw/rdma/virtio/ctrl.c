@@ -283,7 +283,7 @@ void virtio_rdma_ctrl_run(VirtIORdma *s)
         ret = execute(s, elem, &cmd, &rsp);
         if (ret == -EINPROGRESS) {
             virtio_rdma_vq_unpop(s, vq, elem);
-            if (virtio_rdma_pages_reading(s)) {
+            if (rdma_hca_pages_reading(&s->hca)) {
                 break;
             }
             s->ctrl_waiting = true;
@@ -298,7 +298,7 @@ void virtio_rdma_ctrl_run(VirtIORdma *s)
 
 void virtio_rdma_ctrl_forget(VirtIORdma *s)
 {
-    virtio_rdma_pages_drop(s);
+    rdma_hca_pages_drop(&s->hca);
     rdma_hca_command_end(&s->hca);
     g_free(s->ctrl_pending);
     s->ctrl_pending = NULL;

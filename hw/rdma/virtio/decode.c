@@ -8,40 +8,6 @@
 #include "wq.h"
 
 /*
- * Read the list that a REG_MR brings, and charge it to the WQE. As with other
- * things that are wrong with a REG_MR, the status is that of a memory
- * management operation error (IBTA 11.6.2).
- *
- * WQEs may be written by a process, which could have any address read, of
- * memory or of registers, if it could name the regions of others.
- */
-static RdmaWcStatus get_reg_pages(VirtIORdma *s, const RdmaHcaQp *qp,
-                                  VirtIORdmaPages *pages,
-                                  RdmaHcaInflight *inflight,
-                                  RdmaSendWr *wr)
-{
-    RdmaHcaMr *mr = rdma_hca_mr_get(&s->hca, wr->wr.reg.mrn);
-
-    if (!mr || mr->pd != qp->pd) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: REG_MR of QP %u: %s MR "
-                      "%u\n", qp->init.qpn, mr ? "another PD has" : "no",
-                      wr->wr.reg.mrn);
-        return RDMA_WC_MW_BIND_ERR;
-    }
-    if (!rdma_hca_check_range("npages", pages->npages, 0, mr->max_pages) ||
-        virtio_rdma_pages_check(s, pages) ||
-        virtio_rdma_pages_read(s, pages, &wr->wr.reg.pages)) {
-        return RDMA_WC_MW_BIND_ERR;
-    }
-    inflight->npages = pages->npages;
-    inflight->mrn = mr->mrn;
-    wr->wr.reg.npages = pages->npages;
-    wr->wr.reg.iova = pages->iova;
-    wr->wr.reg.length = pages->length;
-    return RDMA_WC_SUCCESS;
-}
-
-/*
  * Was the feature of @opcode accepted? The backend refuses unknown opcodes, and
  * LOCAL_INV of what is no window where no region can be invalidated.
  */
@@ -95,7 +61,7 @@ static bool get_sges(VirtIORdma *s, uint32_t max_sge, uint32_t num_sge,
 static RdmaWcStatus get_send(VirtIORdma *s, RdmaHcaQp *qp, size_t len,
                              RdmaSendWr *wr)
 {
-    VirtIORdmaPages pages = {};
+    RdmaHcaPages pages = {};
     const RdmaHcaWq *wq = &qp->sq;
     size_t fixed = VIRTIO_RDMA_SEND_WQE_SIZE;
     bool ud = qp->init.qp_type == RDMA_QPT_UD ||
@@ -127,7 +93,7 @@ static RdmaWcStatus get_send(VirtIORdma *s, RdmaHcaQp *qp, size_t len,
         virtio_rdma_is_v1(s) && s->hca.limits.max_reg_pages) {
         wr->cost += MIN(pages.npages, VIRTIO_RDMA_MAX_PAGE_LIST) *
                     RDMA_WORK_ENTRY;
-        return get_reg_pages(s, qp, &pages, rdma_hca_wq_newest(&qp->sq), wr);
+        return rdma_hca_sq_read_reg(&s->hca, qp, &pages, wr);
     }
     return RDMA_WC_SUCCESS;
 }

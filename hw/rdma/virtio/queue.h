@@ -264,37 +264,6 @@ void virtio_rdma_cq_backlog_clear(VirtIORdmaCq *cq);
 /* Of RdmaHcaCqOps. Paid by the command. */
 void virtio_rdma_cq_forget_qp(RdmaHca *hca, RdmaHcaCq *core, uint32_t qpn);
 
-/* pages.c: the page list of a region */
-
-/* Is it a list that a region can have? Fills in the default of @page_shift. */
-int virtio_rdma_pages_check(VirtIORdma *s, VirtIORdmaPages *p);
-/* Does it have @npages, and levels for so many? 0 or -EINVAL. */
-int virtio_rdma_pages_check_num(const VirtIORdmaPages *p, uint64_t npages);
-/*
- * Read a list that was checked into *@pages, to be freed by g_free(). It
- * counts in s->hca.mr_pages from then on; -ENOMEM if all regions together have
- * too many.
- */
-int virtio_rdma_pages_read(VirtIORdma *s, const VirtIORdmaPages *p,
-                           uint64_t **pages);
-/*
- * The same for a command, whose list may be long: -EINPROGRESS when the budget
- * of this turn is used up. The command is executed anew in the next turn, and
- * comes to its end here.
- */
-int virtio_rdma_pages_read_on(VirtIORdma *s, const VirtIORdmaPages *p,
-                              uint64_t **pages);
-/* Free a list that was read: its pages do not count any more. */
-void virtio_rdma_pages_free(VirtIORdma *s, uint64_t *pages, uint32_t npages);
-/* Is there a list that the next turn goes on with? */
-bool virtio_rdma_pages_reading(const VirtIORdma *s);
-/*
- * The backend has taken the list that was read last, and is not done with the
- * command: the list counts on, and is NULL when the command comes to read it.
- */
-void virtio_rdma_pages_keep(VirtIORdma *s, const VirtIORdmaPages *p);
-/* There is no command in progress any more. */
-void virtio_rdma_pages_drop(VirtIORdma *s);
 /* wq-slots.c: work queues without a virtqueue */
 
 /* Can a direct QP with these capabilities have such queues? 0 or -EINVAL. */

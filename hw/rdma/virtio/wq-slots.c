@@ -66,11 +66,11 @@ static bool check_doorbell(const VirtIORdma *s, uint16_t doorbell)
 }
 
 /* It is no region: the limit of their lengths has nothing to do with it. */
-static int check_pages(VirtIORdmaPages *pages, uint64_t npages)
+static int check_pages(RdmaHcaPages *pages, uint64_t npages)
 {
     pages->page_shift = PAGE_SHIFT;
     pages->length = npages << PAGE_SHIFT;
-    return virtio_rdma_pages_check_num(pages, npages);
+    return rdma_hca_pages_check_num(pages, npages);
 }
 
 int virtio_rdma_direct_check(VirtIORdma *s, const RdmaQpInitAttr *init,
@@ -151,7 +151,7 @@ void virtio_rdma_direct_start(VirtIORdma *s, VirtIORdmaQp *qp,
 void virtio_rdma_direct_stop(VirtIORdma *s, VirtIORdmaQp *qp)
 {
     if (qp->pages) {
-        virtio_rdma_pages_free(s, qp->pages, qp->direct.pages.npages);
+        rdma_hca_pages_free(&s->hca, qp->pages, qp->direct.pages.npages);
         qp->pages = NULL;
     }
 }
@@ -170,7 +170,7 @@ void virtio_rdma_direct_srq_start(VirtIORdma *s, VirtIORdmaSrq *srq,
 void virtio_rdma_direct_srq_stop(VirtIORdma *s, VirtIORdmaSrq *srq)
 {
     if (srq->pages) {
-        virtio_rdma_pages_free(s, srq->pages, srq->direct.pages.npages);
+        rdma_hca_pages_free(&s->hca, srq->pages, srq->direct.pages.npages);
         srq->pages = NULL;
     }
 }

@@ -23,6 +23,8 @@
 #define RDMA_HCA_CAP_MEM_MGT_EXTENSIONS (1ull << 21)
 /* Pages of a region for fast registration */
 #define RDMA_HCA_MAX_PAGE_LIST 1024
+/* Pages that other regions may have: bit n is for 2^n bytes. */
+#define RDMA_HCA_PAGE_SIZES 0x7ffff000ull
 
 typedef struct RdmaHca RdmaHca;
 typedef struct RdmaHcaCq RdmaHcaCq;
@@ -38,6 +40,7 @@ typedef struct RdmaHcaQp RdmaHcaQp;
 typedef struct RdmaHcaSrq RdmaHcaSrq;
 typedef struct RdmaHcaWq RdmaHcaWq;
 typedef struct RdmaHcaWqOps RdmaHcaWqOps;
+typedef struct RdmaHcaWalk RdmaHcaWalk;
 
 /* Objects of one kind by number; numbers are first..end-1. */
 typedef struct RdmaHcaTable {
@@ -290,6 +293,16 @@ typedef struct RdmaHcaOps {
     void (*run_pending)(RdmaHca *hca, uint32_t pending);
 } RdmaHcaOps;
 
+/* A page list as the driver gives it, unchecked */
+typedef struct RdmaHcaPages {
+    uint64_t iova;
+    uint64_t length;                /* bytes */
+    uint64_t table;                 /* DMA address of the list, or the root */
+    uint32_t npages;
+    uint32_t page_shift;            /* 0: RDMA_PAGE_SHIFT */
+    uint32_t levels;                /* of tables; 0: a list */
+} RdmaHcaPages;
+
 /* The GIDs whose first @bits bits are those of @gid. */
 typedef struct RdmaHcaGids {
     uint8_t gid[RDMA_GID_LEN];
@@ -328,6 +341,7 @@ struct RdmaHca {
     uint64_t mr_pages;              /* charged for MRs and WQEs */
     uint64_t max_mr_pages;
     uint32_t cmd_budget;            /* left for commands in this turn */
+    RdmaHcaWalk *walk;              /* of the command in progress, or NULL */
     uint32_t extensions;            /* RDMA_EXT_* that the driver uses */
     RdmaHcaGids *allowed_gids;      /* or NULL: all are */
     uint32_t n_allowed_gids;
@@ -572,10 +586,8 @@ bool rdma_hca_check_flags(const char *field, uint64_t value, uint64_t known);
  * to the same number.
  *
  * Commands that bring lists of pages come in two functions: the guest interface
- * calls the one that checks, reads the list, charges it by
- * rdma_hca_pages_charge(), and calls the one that executes. That one takes over
- * list and charge when it returns 0; else it has returned the charge, and the
- * caller has the list.
+ * calls the one that checks, reads the list by rdma_hca_pages_read_on(), calls
+ * the one that executes, and then rdma_hca_pages_give_back().
  *
  * Objects of queues are allocated by the guest interface, which embeds them:
  * _add() gives one its number, PD and CQs, then the guest interface gives it
@@ -589,6 +601,44 @@ bool rdma_hca_check_flags(const char *field, uint64_t value, uint64_t known);
 int rdma_hca_pd_create(RdmaHca *hca, uint32_t *pdn);
 int rdma_hca_pd_destroy(RdmaHca *hca, uint32_t pdn);
 RdmaHcaPd *rdma_hca_pd_add(RdmaHca *hca, uint32_t pdn);
+
+/* pages.c: page lists, of regions and of queues in memory */
+
+/* Is it a list that a region can have? Fills in the default of @page_shift. */
+int rdma_hca_pages_check(RdmaHca *hca, RdmaHcaPages *p);
+/* Does it have @npages, and levels for so many? 0 or -EINVAL. */
+int rdma_hca_pages_check_num(const RdmaHcaPages *p, uint64_t npages);
+/*
+ * All lists together have a limit: count @npages more, or -ENOMEM. To undo it,
+ * subtract them from hca->mr_pages.
+ */
+int rdma_hca_pages_charge(RdmaHca *hca, uint32_t npages);
+/*
+ * Read a list that was checked into *@pages, to be freed by g_free(). It
+ * counts in hca->mr_pages from then on; -ENOMEM if all regions together have
+ * too many.
+ */
+int rdma_hca_pages_read(RdmaHca *hca, const RdmaHcaPages *p, uint64_t **pages);
+/*
+ * The same for a command, whose list may be long: -EINPROGRESS when the budget
+ * of this turn is used up. The command is executed again in the next turn, and
+ * comes to its end here.
+ */
+int rdma_hca_pages_read_on(RdmaHca *hca, const RdmaHcaPages *p,
+                           uint64_t **pages);
+/* Free a list that was read: its pages do not count any more. */
+void rdma_hca_pages_free(RdmaHca *hca, uint64_t *pages, uint32_t npages);
+/* Is there a list that the next turn goes on with? */
+bool rdma_hca_pages_reading(const RdmaHca *hca);
+/*
+ * A function of mr.c that takes over the list @pages, which @p names, has
+ * returned @ret: free the list, or expect it when the command is executed
+ * again. The function has returned the charge.
+ */
+void rdma_hca_pages_give_back(RdmaHca *hca, int ret, uint64_t *pages,
+                              const RdmaHcaPages *p);
+/* There is no command in progress any more. */
+void rdma_hca_pages_drop(RdmaHca *hca);
 
 /* mr.c: memory regions */
 
@@ -608,11 +658,6 @@ int rdma_hca_mr_map(RdmaHca *hca, uint32_t mrn, uint64_t iova, uint64_t length,
 int rdma_hca_mr_dereg(RdmaHca *hca, uint32_t mrn);
 RdmaHcaMr *rdma_hca_mr_add(RdmaHca *hca, uint32_t mrn, RdmaHcaPd *pd,
                            uint32_t type);
-/*
- * All lists together have a limit: count @npages more, or -ENOMEM. To undo it,
- * subtract them from hca->mr_pages.
- */
-int rdma_hca_pages_charge(RdmaHca *hca, uint32_t npages);
 
 /* mw.c: memory windows */
 
@@ -685,12 +730,20 @@ bool rdma_hca_gids_parse(RdmaHca *hca, const char *text, Error **errp);
 void rdma_hca_gids_free(RdmaHca *hca);
 bool rdma_hca_gid_allowed(const RdmaHca *hca, const uint8_t gid[RDMA_GID_LEN]);
 
+/* sq.c: send queues */
+
+/*
+ * Of RdmaHcaOps.decode_send(): read the list that the REG_MR @wr brings to its
+ * region, and charge it to the WQE, the newest of the queue. Returns the status
+ * of @wr.
+ */
+RdmaWcStatus rdma_hca_sq_read_reg(RdmaHca *hca, RdmaHcaQp *qp,
+                                  RdmaHcaPages *p, RdmaSendWr *wr);
+
 /* wq.c: work queues */
 
 /* The @i-th oldest WQE that the backend has. */
 RdmaHcaInflight *rdma_hca_wq_inflight(const RdmaHcaWq *wq, uint32_t i);
-/* The newest, whose list decode_send() may charge to it. */
-RdmaHcaInflight *rdma_hca_wq_newest(RdmaHcaWq *wq);
 /* Add one as the newest, for migration. */
 void rdma_hca_wq_push(RdmaHcaWq *wq, const RdmaHcaInflight *inflight);
 /* The ring of the queue was reset. Returns whether WQEs were lost. */

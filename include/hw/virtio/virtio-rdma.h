@@ -21,7 +21,6 @@ OBJECT_DECLARE_SIMPLE_TYPE(VirtIORdma, VIRTIO_RDMA)
 
 typedef struct VirtIORdmaShadow VirtIORdmaShadow;
 typedef struct VirtIORdmaScratch VirtIORdmaScratch;
-typedef struct VirtIORdmaWalk VirtIORdmaWalk;
 typedef struct VirtIORdmaSaved VirtIORdmaSaved;
 
 /* Properties, as the user gave them. */
@@ -70,7 +69,6 @@ struct VirtIORdma {
     uint16_t event_seen;            /* for virtio_rdma_ring_check() */
     uint8_t *ctrl_pending;          /* the command in progress, or NULL */
     bool ctrl_waiting;              /* for virtio_rdma_ctrl_resume() */
-    VirtIORdmaWalk *walk;           /* of the command in progress, or NULL */
 
     VirtIORdmaScratch *scratch;
     VirtIORdmaSaved *saved;

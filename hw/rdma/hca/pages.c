@@ -5,7 +5,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"
-#include "queue.h"
+#include "int.h"
 
 /* A page table is a page of 512 addresses of 8 bytes. */
 #define TABLE_SHIFT 12
@@ -14,7 +14,7 @@
 #define TABLE_ENTRIES (1u << INDEX_BITS)
 #define MAX_LEVELS 3
 
-int virtio_rdma_pages_check_num(const VirtIORdmaPages *p, uint64_t npages)
+int rdma_hca_pages_check_num(const RdmaHcaPages *p, uint64_t npages)
 {
     if (!rdma_hca_check_range("npages", p->npages, npages, npages) ||
         !rdma_hca_check_range("levels", p->levels, 0, MAX_LEVELS) ||
@@ -26,7 +26,7 @@ int virtio_rdma_pages_check_num(const VirtIORdmaPages *p, uint64_t npages)
     return 0;
 }
 
-int virtio_rdma_pages_check(VirtIORdma *s, VirtIORdmaPages *p)
+int rdma_hca_pages_check(RdmaHca *hca, RdmaHcaPages *p)
 {
     uint64_t page_size, offset;
 
@@ -35,28 +35,40 @@ int virtio_rdma_pages_check(VirtIORdma *s, VirtIORdmaPages *p)
     }
     if (!rdma_hca_check_range("page_shift", p->page_shift, 0, 63) ||
         !rdma_hca_check_flags("1 << page_shift", 1ULL << p->page_shift,
-                              VIRTIO_RDMA_MR_PAGE_SIZES)) {
+                              RDMA_HCA_PAGE_SIZES)) {
         return -EINVAL;
     }
     page_size = 1ULL << p->page_shift;
     offset = p->iova & (page_size - 1);
     if (!rdma_hca_check_range("length", p->length, 1,
-                              MIN(s->hca.limits.max_mr_size,
+                              MIN(hca->limits.max_mr_size,
                                   UINT64_MAX - p->iova))) {
         return -EINVAL;
     }
     /* No overflow: max_mr_size is at most 2^44. */
-    return virtio_rdma_pages_check_num(p, DIV_ROUND_UP(offset + p->length,
+    return rdma_hca_pages_check_num(p, DIV_ROUND_UP(offset + p->length,
                                                        page_size));
 }
 
+int rdma_hca_pages_charge(RdmaHca *hca, uint32_t npages)
+{
+    if (npages > hca->max_mr_pages - hca->mr_pages) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: npages %u and the %"
+                      PRIu64 " of other regions exceed %" PRIu64 "\n",
+                      npages, hca->mr_pages, hca->max_mr_pages);
+        return -ENOMEM;
+    }
+    hca->mr_pages += npages;
+    return 0;
+}
+
 /* Read @n addresses at @addr, which must be aligned to 2^@shift bytes. */
-static int read_entries(VirtIORdma *s, uint64_t addr, uint32_t n,
+static int read_entries(RdmaHca *hca, uint64_t addr, uint32_t n,
                         uint32_t shift, uint64_t *entries)
 {
     uint64_t low = (1ULL << shift) - 1;
 
-    if (!rdma_hca_read_addrs(rdma_hca_ram(&s->hca), addr, n, entries)) {
+    if (!rdma_hca_read_addrs(rdma_hca_ram(hca), addr, n, entries)) {
         return -EINVAL;
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -75,8 +87,8 @@ static int read_entries(VirtIORdma *s, uint64_t addr, uint32_t n,
  * Reading the tables of a list, level by level. A list is read in pieces of
  * a page, as tables are.
  */
-struct VirtIORdmaWalk {
-    VirtIORdmaPages of;
+struct RdmaHcaWalk {
+    RdmaHcaPages of;
     uint32_t level;                 /* of the tables being read; 0: a list */
     uint32_t done;                  /* entries of this level that are read */
     uint64_t *tables;               /* of this level, but of the first one */
@@ -84,7 +96,7 @@ struct VirtIORdmaWalk {
     bool taken;                     /* all is read; the backend has the list */
 };
 
-static bool same_list(const VirtIORdmaPages *a, const VirtIORdmaPages *b)
+static bool same_list(const RdmaHcaPages *a, const RdmaHcaPages *b)
 {
     return a->iova == b->iova && a->length == b->length &&
            a->table == b->table && a->npages == b->npages &&
@@ -92,25 +104,25 @@ static bool same_list(const VirtIORdmaPages *a, const VirtIORdmaPages *b)
 }
 
 /* Start at the root, or at the list. Its pages count from here on. */
-static int walk_start(VirtIORdma *s, VirtIORdmaWalk *w,
-                      const VirtIORdmaPages *p)
+static int walk_start(RdmaHca *hca, RdmaHcaWalk *w,
+                      const RdmaHcaPages *p)
 {
     if (p->levels ? p->table & (TABLE_SIZE - 1)
                   : p->npages * sizeof(uint64_t) > UINT64_MAX - p->table) {
         return -EINVAL;
     }
-    *w = (VirtIORdmaWalk) { .of = *p, .level = p->levels };
-    return rdma_hca_pages_charge(&s->hca, p->npages);
+    *w = (RdmaHcaWalk) { .of = *p, .level = p->levels };
+    return rdma_hca_pages_charge(hca, p->npages);
 }
 
-static void walk_end(VirtIORdma *s, VirtIORdmaWalk *w)
+static void walk_end(RdmaHca *hca, RdmaHcaWalk *w)
 {
-    s->hca.mr_pages -= w->of.npages;
+    hca->mr_pages -= w->of.npages;
     g_free(w->tables);
     rdma_backend_free(w->entries, w->done * sizeof(*w->entries));
 }
 
-static uint64_t piece_address(const VirtIORdmaWalk *w)
+static uint64_t piece_address(const RdmaHcaWalk *w)
 {
     if (!w->level) {
         return w->of.table + w->done * sizeof(uint64_t);
@@ -119,14 +131,14 @@ static uint64_t piece_address(const VirtIORdmaWalk *w)
 }
 
 /* -EINPROGRESS when *@budget is used up. */
-static int walk_on(VirtIORdma *s, VirtIORdmaWalk *w, uint32_t *budget)
+static int walk_on(RdmaHca *hca, RdmaHcaWalk *w, uint32_t *budget)
 {
     for (;;) {
         uint32_t below = w->level > 1 ? (w->level - 1) * INDEX_BITS : 0;
         uint32_t shift = below ? TABLE_SHIFT : w->of.page_shift;
         uint32_t n;
 
-        /* virtio_rdma_pages_check() has seen to both */
+        /* rdma_hca_pages_check() has seen to both */
         assert(w->level <= MAX_LEVELS);
         n = DIV_ROUND_UP(w->of.npages, 1u << below);
         assert(n);
@@ -144,7 +156,7 @@ static int walk_on(VirtIORdma *s, VirtIORdmaWalk *w, uint32_t *budget)
             if (!*budget) {
                 return -EINPROGRESS;
             }
-            ret = read_entries(s, piece_address(w), piece, shift,
+            ret = read_entries(hca, piece_address(w), piece, shift,
                                &w->entries[w->done]);
             if (ret) {
                 return ret;
@@ -162,84 +174,98 @@ static int walk_on(VirtIORdma *s, VirtIORdmaWalk *w, uint32_t *budget)
 }
 
 /* The pages still count, now for the caller. */
-static uint64_t *walk_take(VirtIORdmaWalk *w)
+static uint64_t *walk_take(RdmaHcaWalk *w)
 {
     g_free(w->tables);
     return g_steal_pointer(&w->entries);
 }
 
-int virtio_rdma_pages_read(VirtIORdma *s, const VirtIORdmaPages *p,
+int rdma_hca_pages_read(RdmaHca *hca, const RdmaHcaPages *p,
                            uint64_t **pages)
 {
     uint32_t budget = UINT32_MAX;
-    VirtIORdmaWalk w;
-    int ret = walk_start(s, &w, p);
+    RdmaHcaWalk w;
+    int ret = walk_start(hca, &w, p);
 
     if (ret) {
         return ret;
     }
-    ret = walk_on(s, &w, &budget);
+    ret = walk_on(hca, &w, &budget);
     if (ret) {
-        walk_end(s, &w);
+        walk_end(hca, &w);
         return ret;
     }
     *pages = walk_take(&w);
     return 0;
 }
 
-int virtio_rdma_pages_read_on(VirtIORdma *s, const VirtIORdmaPages *p,
+int rdma_hca_pages_read_on(RdmaHca *hca, const RdmaHcaPages *p,
                               uint64_t **pages)
 {
     int ret;
 
-    if (s->walk && !same_list(&s->walk->of, p)) {
+    if (hca->walk && !same_list(&hca->walk->of, p)) {
         /* The driver has changed the command meanwhile */
-        virtio_rdma_pages_drop(s);
+        rdma_hca_pages_drop(hca);
     }
-    if (!s->walk) {
-        g_autofree VirtIORdmaWalk *w = g_new(VirtIORdmaWalk, 1);
+    if (!hca->walk) {
+        g_autofree RdmaHcaWalk *w = g_new(RdmaHcaWalk, 1);
 
-        ret = walk_start(s, w, p);
+        ret = walk_start(hca, w, p);
         if (ret) {
             return ret;
         }
-        s->walk = g_steal_pointer(&w);
+        hca->walk = g_steal_pointer(&w);
     }
-    ret = s->walk->taken ? 0 : walk_on(s, s->walk, &s->hca.cmd_budget);
+    ret = hca->walk->taken ? 0 : walk_on(hca, hca->walk, &hca->cmd_budget);
     if (ret == 0) {
-        *pages = walk_take(s->walk);
-        g_free(s->walk);
-        s->walk = NULL;
+        *pages = walk_take(hca->walk);
+        g_free(hca->walk);
+        hca->walk = NULL;
     } else if (ret != -EINPROGRESS) {
-        virtio_rdma_pages_drop(s);
+        rdma_hca_pages_drop(hca);
     }
     return ret;
 }
 
-void virtio_rdma_pages_free(VirtIORdma *s, uint64_t *pages, uint32_t npages)
+void rdma_hca_pages_free(RdmaHca *hca, uint64_t *pages, uint32_t npages)
 {
-    s->hca.mr_pages -= npages;
+    hca->mr_pages -= npages;
     rdma_backend_free(pages, npages * sizeof(*pages));
 }
 
-bool virtio_rdma_pages_reading(const VirtIORdma *s)
+bool rdma_hca_pages_reading(const RdmaHca *hca)
 {
-    return s->walk && !s->walk->taken;
+    return hca->walk && !hca->walk->taken;
 }
 
-void virtio_rdma_pages_keep(VirtIORdma *s, const VirtIORdmaPages *p)
+/*
+ * The backend has taken the list and is not done with the command: the list
+ * counts on, and is NULL when the command comes to read it.
+ */
+static void keep(RdmaHca *hca, const RdmaHcaPages *p)
 {
-    assert(!s->walk);
-    s->walk = g_new(VirtIORdmaWalk, 1);
-    *s->walk = (VirtIORdmaWalk) { .of = *p, .taken = true };
-    s->hca.mr_pages += p->npages;
+    assert(!hca->walk);
+    hca->walk = g_new(RdmaHcaWalk, 1);
+    *hca->walk = (RdmaHcaWalk) { .of = *p, .taken = true };
+    hca->mr_pages += p->npages;
 }
 
-void virtio_rdma_pages_drop(VirtIORdma *s)
+void rdma_hca_pages_give_back(RdmaHca *hca, int ret, uint64_t *pages,
+                              const RdmaHcaPages *p)
 {
-    if (s->walk) {
-        walk_end(s, s->walk);
-        g_free(s->walk);
-        s->walk = NULL;
+    if (ret == -EINPROGRESS && p->npages) {
+        keep(hca, p);
+    } else if (ret && ret != -EINPROGRESS) {
+        g_free(pages);
+    }
+}
+
+void rdma_hca_pages_drop(RdmaHca *hca)
+{
+    if (hca->walk) {
+        walk_end(hca, hca->walk);
+        g_free(hca->walk);
+        hca->walk = NULL;
     }
 }
