@@ -4,6 +4,8 @@
  * calls back.
  */
 #include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qemu/cutils.h"
 #include "qemu/lockable.h"
 #include "int.h"
 
@@ -192,6 +194,40 @@ static const RdmaBackendClientOps client_ops = {
     .gid_allowed = gid_allowed,
     .loaded = loaded,
 };
+
+bool rdma_hca_backend_get(RdmaHca *hca, const char *netdev,
+                          RdmaBackend *rdmadev, const MACAddr *mac,
+                          Error **errp)
+{
+    bool has_mac = !buffer_is_zero(mac, sizeof(*mac));
+    g_autofree char *text = qemu_mac_strdup_printf(mac->a);
+
+    if (netdev && rdmadev) {
+        error_setg(errp, "netdev and rdmadev exclude each other: the backend "
+                   "that rdmadev names has a netdev of its own");
+        return false;
+    }
+    if (!netdev && !rdmadev) {
+        error_setg(errp, "the device needs either a netdev (a RoCEv2 backend "
+                   "is made for it) or an rdmadev (the id of a backend)");
+        return false;
+    }
+    if (rdmadev && has_mac) {
+        error_setg(errp, "mac goes with netdev; with rdmadev, set it on the "
+                   "backend");
+        return false;
+    }
+    hca->own_backend = !rdmadev;
+    hca->backend = rdmadev ?: rdma_backend_new_default(hca->owner, netdev,
+                                                       errp);
+    if (!hca->backend) {
+        hca->own_backend = false;
+        return false;
+    }
+    hca->bc = RDMA_BACKEND_GET_CLASS(hca->backend);
+    return !has_mac ||
+           object_property_set_str(OBJECT(hca->backend), "mac", text, errp);
+}
 
 bool rdma_hca_attach(RdmaHca *hca, AddressSpace *dma_as, Error **errp)
 {

@@ -4,7 +4,14 @@
  * the machine.
  */
 #include "qemu/osdep.h"
+#include "hw/boards.h"
+#include "qemu/units.h"
 #include "int.h"
+
+/* All page lists together may have so many pages, even in a small guest. */
+#define MIN_MR_PAGES (8 * MiB)
+/* Or each page of the guest so many times, on average, if that is more. */
+#define MR_PAGES_FACTOR 4
 
 RdmaHcas rdma_hcas = QTAILQ_HEAD_INITIALIZER(rdma_hcas);
 
@@ -29,6 +36,11 @@ void rdma_hca_start(RdmaHca *hca)
     uint32_t max_sge = MAX(MAX(l->max_send_sge, l->max_recv_sge),
                            l->max_srq_sge);
 
+    if (!hca->max_mr_pages) {
+        hca->max_mr_pages = MAX(MIN_MR_PAGES, MR_PAGES_FACTOR *
+                                (current_machine->maxram_size >>
+                                 RDMA_PAGE_SHIFT));
+    }
     rdma_hca_events_init(hca);
     rdma_hca_table_init(&hca->pds, 1, l->max_pd + 1);
     rdma_hca_table_init(&hca->cqs, 0, l->max_cq);

@@ -6,6 +6,7 @@
 #include "monitor/hmp.h"
 #include "monitor/monitor.h"
 #include "qapi/error.h"
+#include "qemu/module.h"
 #include "qapi/qapi-commands-rdma.h"
 #include "qapi/qapi-commands-rdma-fault.h"
 #include "qobject/qdict.h"
@@ -198,7 +199,9 @@ static void hmp_info_rdma(Monitor *mon, const QDict *qdict)
     }
 }
 
-void rdma_hca_hmp_init(void)
+static void register_hmp(void)
 {
     monitor_register_hmp("rdma", true, hmp_info_rdma);
 }
+
+type_init(register_hmp)

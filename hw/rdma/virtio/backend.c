@@ -4,9 +4,7 @@
  */
 #include "qemu/osdep.h"
 #include "hw/virtio/virtio-bus.h"
-#include "net/net.h"
 #include "qapi/error.h"
-#include "qemu/cutils.h"
 #include "system/address-spaces.h"
 #include "device.h"
 
@@ -95,46 +93,6 @@ static const RdmaHcaOps hca_ops = {
     .run_pending = run_pending,
 };
 
-bool virtio_rdma_backend_get(VirtIORdma *s, Error **errp)
-{
-    const VirtIORdmaConf *conf = &s->conf;
-    g_autofree char *mac = NULL;
-
-    if (conf->netdev && conf->rdmadev) {
-        error_setg(errp, "netdev and rdmadev exclude each other: the backend "
-                   "that rdmadev names has a netdev of its own");
-        return false;
-    }
-    if (!conf->netdev && !conf->rdmadev) {
-        error_setg(errp, "the device needs either a netdev (a RoCEv2 backend "
-                   "is made for it) or an rdmadev (the id of a backend)");
-        return false;
-    }
-    if (conf->rdmadev) {
-        if (!buffer_is_zero(&conf->mac, sizeof(conf->mac))) {
-            error_setg(errp, "mac goes with netdev; with rdmadev, set it on "
-                       "the backend");
-            return false;
-        }
-        s->hca.backend = conf->rdmadev;
-        s->hca.bc = RDMA_BACKEND_GET_CLASS(s->hca.backend);
-        return true;
-    }
-
-    s->hca.backend = rdma_backend_new_default(OBJECT(s), conf->netdev, errp);
-    if (!s->hca.backend) {
-        return false;
-    }
-    s->hca.own_backend = true;
-    s->hca.bc = RDMA_BACKEND_GET_CLASS(s->hca.backend);
-    if (!buffer_is_zero(&conf->mac, sizeof(conf->mac))) {
-        mac = qemu_mac_strdup_printf(conf->mac.a);
-        return object_property_set_str(OBJECT(s->hca.backend), "mac", mac,
-                                       errp);
-    }
-    return true;
-}
-
 /* What vdev->dma_as is set to, but only after realize. */
 static AddressSpace *get_dma_as(VirtIODevice *vdev)
 {
@@ -170,6 +128,12 @@ static bool get_ctx(VirtIORdma *s, Error **errp)
     }
     s->hca.ctx = iothread_get_aio_context(s->conf.iothread);
     return true;
+}
+
+void virtio_rdma_hca_init(VirtIORdma *s)
+{
+    rdma_hca_init(&s->hca, &hca_ops, OBJECT(s),
+                  qdev_get_parent_bus(DEVICE(s))->parent);
 }
 
 bool virtio_rdma_backend_attach(VirtIORdma *s, Error **errp)
@@ -209,8 +173,6 @@ bool virtio_rdma_backend_attach(VirtIORdma *s, Error **errp)
                             VIRTIO_RDMA_CAP_RC_RNR_NAK_GEN |
                             VIRTIO_RDMA_CAP_MEM_MGT_EXTENSIONS,
     };
-    rdma_hca_init(&s->hca, &hca_ops, OBJECT(s),
-                  qdev_get_parent_bus(DEVICE(s))->parent);
     if (!get_ctx(s, errp) ||
         !rdma_hca_attach(&s->hca, get_dma_as(VIRTIO_DEVICE(s)), errp)) {
         return false;

@@ -3,22 +3,15 @@
  * virtio-rdma: the device as QEMU and the transport see it.
  */
 #include "qemu/osdep.h"
-#include "hw/boards.h"
 #include "migration/blocker.h"
 #include "qapi/error.h"
 #include "qemu/bitmap.h"
 #include "qemu/log.h"
 #include "qemu/main-loop.h"
 #include "qemu/module.h"
-#include "qemu/units.h"
 #include "system/rdma-series.h"
 #include "trace.h"
 #include "device.h"
-
-/* All page lists together may have so many pages, even in a small guest. */
-#define MIN_MR_PAGES (8 * MiB)
-/* Or each page of the guest so many times, on average, if that is more. */
-#define MR_PAGES_FACTOR 4
 
 /* What the transport calls */
 
@@ -80,7 +73,9 @@ static void virtio_rdma_realize(DeviceState *dev, Error **errp)
     if (!virtio_rdma_conf_check(s, errp)) {
         return;
     }
-    if (!virtio_rdma_backend_get(s, errp) ||
+    virtio_rdma_hca_init(s);
+    if (!rdma_hca_backend_get(&s->hca, s->conf.netdev, s->conf.rdmadev,
+                              &s->conf.mac, errp) ||
         !virtio_rdma_backend_attach(s, errp)) {
         rdma_hca_backend_put(&s->hca);
         return;
@@ -92,10 +87,7 @@ static void virtio_rdma_realize(DeviceState *dev, Error **errp)
 
     s->hca.backend->guard = &qbus->parent->mem_reentrancy_guard;
     s->config = g_malloc0(VIRTIO_RDMA_CONFIG_SIZE);
-    s->hca.max_mr_pages = s->conf.max_mr_pages ?:
-                          MAX(MIN_MR_PAGES, MR_PAGES_FACTOR *
-                              (current_machine->maxram_size >>
-                               RDMA_PAGE_SHIFT));
+    s->hca.max_mr_pages = s->conf.max_mr_pages;
     virtio_init(vdev, VIRTIO_ID_RDMA, VIRTIO_RDMA_CONFIG_SIZE);
     add_queues(s);
     virtio_rdma_events_init(s);
@@ -159,7 +151,6 @@ static const TypeInfo virtio_rdma_info = {
 static void virtio_rdma_register_types(void)
 {
     type_register_static(&virtio_rdma_info);
-    rdma_hca_hmp_init();
 }
 
 type_init(virtio_rdma_register_types)

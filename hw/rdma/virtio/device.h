@@ -39,8 +39,7 @@ void virtio_rdma_run_pending(VirtIORdma *s, uint32_t pending);
 
 /* backend.c: the backend, and what the core calls */
 
-/* Find the backend that the properties name, or make one. */
-bool virtio_rdma_backend_get(VirtIORdma *s, Error **errp);
+void virtio_rdma_hca_init(VirtIORdma *s);
 /* Attach to it; afterwards s->hca.limits are those of device and backend. */
 bool virtio_rdma_backend_attach(VirtIORdma *s, Error **errp);
 

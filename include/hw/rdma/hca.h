@@ -12,6 +12,7 @@
 #define HW_RDMA_HCA_H
 
 #include "hw/qdev-core.h"
+#include "net/net.h"
 #include "qapi/qapi-types-rdma.h"
 #include "qapi/qapi-types-rdma-fault.h"
 #include "qemu/main-loop.h"
@@ -339,7 +340,7 @@ struct RdmaHca {
     RdmaHcaTable qps;
     uint64_t counters_base[RDMA_NUM_COUNTERS]; /* of the backend */
     uint64_t mr_pages;              /* charged for MRs and WQEs */
-    uint64_t max_mr_pages;
+    uint64_t max_mr_pages;          /* 0 before rdma_hca_start(): by RAM */
     uint32_t cmd_budget;            /* left for commands in this turn */
     RdmaHcaWalk *walk;              /* of the command in progress, or NULL */
     uint32_t extensions;            /* RDMA_EXT_* that the driver uses */
@@ -416,7 +417,7 @@ extern RdmaHcas rdma_hcas;
 /*
  * @hca is a part of @owner, and @dev is the device that its user has added,
  * whose reentrancy guard the bottom halves use. Call before
- * rdma_hca_attach().
+ * rdma_hca_backend_get().
  */
 void rdma_hca_init(RdmaHca *hca, const RdmaHcaOps *ops, Object *owner,
                    DeviceState *dev);
@@ -433,6 +434,13 @@ void rdma_hca_free(RdmaHca *hca);
 
 /* consumer.c: the backend */
 
+/*
+ * Find the backend that the properties "netdev", "rdmadev" and "mac" name, or
+ * make one. After a failure: rdma_hca_backend_put().
+ */
+bool rdma_hca_backend_get(RdmaHca *hca, const char *netdev,
+                          RdmaBackend *rdmadev, const MACAddr *mac,
+                          Error **errp);
 /*
  * Attach to hca->backend with hca->limits, which come back as those of device
  * and backend together. @dma_as: where the driver's addresses lie.
@@ -811,9 +819,5 @@ uint32_t rdma_hca_events_max(RdmaHca *hca);
 uint32_t rdma_hca_events_count(RdmaHca *hca);
 /* False if it is pending already, or its object does not exist. */
 bool rdma_hca_event_load(RdmaHca *hca, const RdmaEvent *event);
-
-/* hmp.c: the same for people */
-
-void rdma_hca_hmp_init(void);
 
 #endif
