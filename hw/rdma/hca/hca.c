@@ -55,10 +55,38 @@ void rdma_hca_start(RdmaHca *hca)
     QTAILQ_INSERT_TAIL(&rdma_hcas, hca, next);
 }
 
-void rdma_hca_hide(RdmaHca *hca)
+/* Callers on the stack have returned, unless an event loop is nested. */
+static void end_bh(void *opaque)
+{
+    RdmaHca *hca = opaque;
+    Object *owner = hca->owner;
+    Object *dev = OBJECT(hca->dev);
+
+    if (rdma_hca_busy(hca)) {
+        aio_bh_schedule_oneshot(qemu_get_aio_context(), end_bh, hca);
+        return;
+    }
+    hca->end(hca);
+    object_unref(owner);
+    object_unref(dev);
+}
+
+void rdma_hca_end(RdmaHca *hca, void (*end)(RdmaHca *hca))
 {
     QTAILQ_REMOVE(&rdma_hcas, hca, next);
     hca->unrealizing = true;
+    if (!rdma_hca_busy(hca)) {
+        end(hca);
+        return;
+    }
+    rdma_backend_put_off(hca->backend, RDMA_HCA_PENDING_BH);
+    /* The address space may not, so that nothing may listen there. */
+    rdma_ram_cleanup(&hca->backend->ram);
+    /* The memory of both stays until the end. */
+    hca->end = end;
+    object_ref(hca->owner);
+    object_ref(OBJECT(hca->dev));
+    aio_bh_schedule_oneshot(qemu_get_aio_context(), end_bh, hca);
 }
 
 static void remove_cqs(RdmaHca *hca, bool eqs)

@@ -66,12 +66,11 @@
 
 /*
  * Bits of RdmaBackend.pending that the virtio device adds: a change of the
- * status, resets of virtqueues and of the device, and its end
+ * status, and resets of virtqueues and of the device
  */
 #define VIRTIO_RDMA_PENDING_STATUS  RDMA_HCA_PENDING_GUEST(0)
 #define VIRTIO_RDMA_PENDING_VQS     RDMA_HCA_PENDING_GUEST(1)
 #define VIRTIO_RDMA_PENDING_RESET   RDMA_HCA_PENDING_GUEST(2)
-#define VIRTIO_RDMA_PENDING_END     RDMA_HCA_PENDING_GUEST(3)
 
 /*
  * May this thread use virtqueues, and interrupt? The iothread leaves that to

@@ -10,9 +10,7 @@
 #include "qemu/osdep.h"
 #include "migration/blocker.h"
 #include "qemu/bitmap.h"
-#include "qemu/lockable.h"
 #include "qemu/log.h"
-#include "qemu/main-loop.h"
 #include "trace.h"
 #include "device.h"
 
@@ -173,8 +171,9 @@ void virtio_rdma_queue_enable(VirtIODevice *vdev, uint32_t n)
     }
 }
 
-static void unrealize(VirtIORdma *s)
+static void unrealize(RdmaHca *hca)
 {
+    VirtIORdma *s = virtio_rdma_of(hca);
     VirtIODevice *vdev = VIRTIO_DEVICE(s);
 
     virtio_rdma_limits_unregister(s);
@@ -198,37 +197,9 @@ static void unrealize(VirtIORdma *s)
     s->config = NULL;
 }
 
-/* What was on the stack has returned, unless another event loop is nested. */
-static void unrealize_bh(void *opaque)
-{
-    VirtIORdma *s = opaque;
-    Object *transport = s->transport;
-
-    if (rdma_hca_busy(&s->hca)) {
-        aio_bh_schedule_oneshot(qemu_get_aio_context(), unrealize_bh, s);
-        return;
-    }
-    unrealize(s);
-    object_unref(OBJECT(s));
-    object_unref(transport);
-}
-
 void virtio_rdma_unrealize(DeviceState *dev)
 {
-    VirtIORdma *s = VIRTIO_RDMA(dev);
-
-    rdma_hca_hide(&s->hca);
-    if (rdma_hca_busy(&s->hca)) {
-        rdma_backend_put_off(s->hca.backend, VIRTIO_RDMA_PENDING_END);
-        /* The address space may not, so that nothing may listen there. */
-        rdma_ram_cleanup(&s->hca.backend->ram);
-        /* The memory of both stays until the end. */
-        s->transport = object_ref(OBJECT(qdev_get_parent_bus(dev)->parent));
-        object_ref(OBJECT(s));
-        aio_bh_schedule_oneshot(qemu_get_aio_context(), unrealize_bh, s);
-    } else {
-        unrealize(s);
-    }
+    rdma_hca_end(&VIRTIO_RDMA(dev)->hca, unrealize);
 }
 
 static void run_queue_resets(VirtIORdma *s)

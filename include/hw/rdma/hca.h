@@ -366,6 +366,7 @@ struct RdmaHca {
     bool may_dma;                   /* was running since RDMA_RUN_NO_DMA */
     bool port_changed;              /* in a stopped VM */
     bool unrealizing;               /* a busy backend may delay the end */
+    void (*end)(RdmaHca *hca);      /* of rdma_hca_end(), or NULL */
 };
 
 /*
@@ -423,8 +424,12 @@ void rdma_hca_init(RdmaHca *hca, const RdmaHcaOps *ops, Object *owner,
                    DeviceState *dev);
 /* hca->limits are final: make tables and bottom halves, and show it to QMP. */
 void rdma_hca_start(RdmaHca *hca);
-/* The device is about to go: hide it from QMP, and serve no one. */
-void rdma_hca_hide(RdmaHca *hca);
+/*
+ * The device is unrealized: hide it from QMP, serve no one, and call @end as
+ * soon as nothing on the stack uses the device any more; @end calls
+ * rdma_hca_detach() and rdma_hca_free().
+ */
+void rdma_hca_end(RdmaHca *hca, void (*end)(RdmaHca *hca));
 /* Device reset: no objects, no events, counters are 0. Not within itself. */
 void rdma_hca_reset(RdmaHca *hca);
 /* Remove all objects, after the backend has done so. Part of both others. */

@@ -83,7 +83,6 @@ struct VirtIORdma {
     QTAILQ_HEAD(, VirtIORdmaCq) sched_eqs;
     uint32_t next_flush;            /* the CQ to begin with */
     bool restore_order;             /* see virtio_rdma_wq_restore_order() */
-    Object *transport;              /* that is kept until it is over */
     DECLARE_BITMAP(reset_vqs, VIRTIO_QUEUE_MAX);
     bool ioeventfd;                 /* the transport wants host notifiers */
 
