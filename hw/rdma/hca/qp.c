@@ -76,6 +76,21 @@ int rdma_hca_qp_check(RdmaHca *hca, RdmaQpInitAttr *init, uint32_t max_wr)
     return check_cap(hca, &init->cap, max_wr) ? 0 : -EINVAL;
 }
 
+int rdma_hca_qp_find(RdmaHca *hca, RdmaQpType type, uint32_t *qpn)
+{
+    RdmaHcaTable *t = &hca->qps;
+
+    if (type == RDMA_QPT_GSI) {
+        *qpn = RDMA_QPN_GSI;
+        return rdma_hca_table_get(t, RDMA_QPN_GSI) ? -EBUSY : 0;
+    }
+    if (rdma_hca_table_find(t, qpn) && *qpn == RDMA_QPN_GSI) {
+        /* That number is the GSI's, whether or not there is a GSI. */
+        rdma_hca_table_again(t, RDMA_QPN_GSI + 1);
+    }
+    return rdma_hca_table_find(t, qpn) && *qpn != RDMA_QPN_GSI ? 0 : -ENOMEM;
+}
+
 void rdma_hca_qp_add(RdmaHca *hca, RdmaHcaQp *qp, const RdmaQpInitAttr *init)
 {
     const RdmaQpCap *cap = &init->cap;

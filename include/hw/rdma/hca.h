@@ -707,6 +707,8 @@ void rdma_hca_srq_fail(RdmaHca *hca, RdmaHcaSrq *srq);
  * @max_wr: depth of the queues. With an SRQ the limits of receives become 0.
  */
 int rdma_hca_qp_check(RdmaHca *hca, RdmaQpInitAttr *init, uint32_t max_wr);
+/* Find a free number: QPN 1 is for the GSI, and no other. */
+int rdma_hca_qp_find(RdmaHca *hca, RdmaQpType type, uint32_t *qpn);
 void rdma_hca_qp_add(RdmaHca *hca, RdmaHcaQp *qp, const RdmaQpInitAttr *init);
 /* Fills in qp->init.wire_qpn. */
 int rdma_hca_qp_create(RdmaHca *hca, RdmaHcaQp *qp);
