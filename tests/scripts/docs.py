@@ -84,7 +84,7 @@ class Docs(unittest.TestCase):
     def test_trace_events_that_pages_name_exist(self):
         events = ''.join(
             (TOP / part / 'trace-events').read_text(encoding='utf-8')
-            for part in ('hw/rdma/hca', 'hw/rdma/virtio',
+            for part in ('hw/rdma/hca', 'hw/rdma/pvrdma', 'hw/rdma/virtio',
                          'backends/rdma'))
         names = set(re.findall(r'^(\w+)\(', events, re.M))
         for name in EVENT.findall(
@@ -127,7 +127,7 @@ class Docs(unittest.TestCase):
 
     def test_picture_has_the_files_of_the_device(self):
         text = (DEVEL / 'virtio-rdma.rst').read_text(encoding='utf-8')
-        for folder in ('hw/rdma/hca', 'hw/rdma/virtio'):
+        for folder in ('hw/rdma/hca', 'hw/rdma/pvrdma', 'hw/rdma/virtio'):
             words = {word for line in picture_of(text, f'   {folder}/')
                      for word in line}
             for stem in stems(folder):

@@ -38,6 +38,9 @@ class Trace(unittest.TestCase):
     def test_of_the_device(self):
         self.check('hw/rdma/virtio')
 
+    def test_of_pvrdma(self):
+        self.check('hw/rdma/pvrdma')
+
     def test_of_the_backend(self):
         self.check('backends/rdma')
 

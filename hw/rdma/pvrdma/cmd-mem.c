@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Commands of contexts, protection domains and memory regions.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bitops.h"
+#include "qemu/bswap.h"
+#include "qemu/log.h"
+#include "int.h"
+
+/* Bits of VERSION_WIDE_PFN that older drivers leave undefined */
+#define NARROW_PFN 0xffffffffull
+
+/* A context has the number of its UAR page. */
+int pvrdma_create_uc(Pvrdma *s, const void *req, void *rsp)
+{
+    const PvrdmaCmdCreateUc *cmd = req;
+    PvrdmaRspHandle *p = rsp;
+    uint64_t base = pci_get_bar_addr(PCI_DEVICE(s), PVRDMA_BAR_UAR) >>
+                    RDMA_PAGE_SHIFT;
+    uint64_t mask = s->driver_version < PVRDMA_VERSION_WIDE_PFN ? NARROW_PFN
+                                                                : UINT64_MAX;
+    uint64_t page = (le64_to_cpu(cmd->pfn) - base) & mask;
+
+    if (!rdma_hca_check_range("UAR page", page, 1, s->conf.max_uar - 1)) {
+        return -EINVAL;
+    }
+    if (test_and_set_bit(page, s->contexts)) {
+        return -EBUSY;
+    }
+    p->handle = cpu_to_le32(page);
+    return 0;
+}
+
+/*
+ * A driver that was interrupted while it waited for an object does not know
+ * that object: it goes with its context, or PD.
+ */
+int pvrdma_destroy_uc(Pvrdma *s, const void *req, void *rsp)
+{
+    uint32_t ctx = pvrdma_handle_of(req);
+    PvrdmaCmdHandle pd = {};
+    RdmaHcaCq *cq;
+    void *obj;
+    int ret;
+
+    if (ctx == PVRDMA_KERNEL || !pvrdma_has_context(s, ctx)) {
+        return -ENOENT;
+    }
+    RDMA_HCA_FOREACH(&s->hca.pds, n, obj) {
+        if (s->pd_ctx[n] == ctx) {
+            pd.handle = cpu_to_le32(n);
+            ret = pvrdma_destroy_pd(s, &pd, NULL);
+            if (ret) {
+                return ret;
+            }
+        }
+    }
+    RDMA_HCA_FOREACH(&s->hca.cqs, n, cq) {
+        if (pvrdma_cq(cq)->ctx == ctx) {
+            ret = pvrdma_cq_drop(s, n);
+            if (ret) {
+                return ret;
+            }
+        }
+    }
+    clear_bit(ctx, s->contexts);
+    return 0;
+}
+
+int pvrdma_create_pd(Pvrdma *s, const void *req, void *rsp)
+{
+    uint32_t ctx = pvrdma_handle_of(req);
+    PvrdmaRspHandle *p = rsp;
+    uint32_t pdn;
+    int ret;
+
+    if (!pvrdma_has_context(s, ctx)) {
+        return -ENOENT;
+    }
+    ret = rdma_hca_pd_create(&s->hca, &pdn);
+    if (!ret) {
+        s->pd_ctx[pdn] = ctx;
+        p->handle = cpu_to_le32(pdn);
+    }
+    return ret;
+}
+
+int pvrdma_destroy_pd(Pvrdma *s, const void *req, void *rsp)
+{
+    uint32_t pdn = pvrdma_handle_of(req);
+    RdmaHcaPd *pd = rdma_hca_table_get(&s->hca.pds, pdn);
+    RdmaHcaSrq *srq;
+    RdmaHcaQp *qp;
+    RdmaHcaMr *mr;
+    int ret = 0;
+
+    if (pd && pd->users) {
+        RDMA_HCA_FOREACH(&s->hca.qps, n, qp) {
+            if (!ret && qp->pd == pd) {
+                ret = rdma_hca_qp_destroy(&s->hca, n);
+            }
+        }
+        RDMA_HCA_FOREACH(&s->hca.srqs, n, srq) {
+            if (!ret && srq->pd == pd) {
+                ret = pvrdma_srq_drop(s, n);
+            }
+        }
+        RDMA_HCA_FOREACH(&s->hca.mrs, n, mr) {
+            if (!ret && mr->pd == pd) {
+                ret = rdma_hca_mr_dereg(&s->hca, n);
+            }
+        }
+    }
+    return ret ?: rdma_hca_pd_destroy(&s->hca, pdn);
+}
+
+static int user_pages(Pvrdma *s, const PvrdmaCmdCreateMr *cmd,
+                      RdmaMrAttr *attr, RdmaHcaPages *pages)
+{
+    int ret;
+
+    *pages = (RdmaHcaPages) {
+        .iova = attr->iova,
+        .length = attr->length,
+        .table = le64_to_cpu(cmd->dir),
+        .npages = le32_to_cpu(cmd->nchunks),
+        .levels = PVRDMA_DIR_LEVELS,
+    };
+    ret = rdma_hca_pages_check(&s->hca, pages);
+    attr->npages = pages->npages;
+    attr->page_shift = pages->page_shift;
+    return ret ?: rdma_hca_pages_read_on(&s->hca, pages, &attr->pages);
+}
+
+/* All of memory is for the kernel: a process could name any page. */
+static int get_type(Pvrdma *s, const PvrdmaCmdCreateMr *cmd, RdmaMrAttr *attr)
+{
+    uint32_t flags = le32_to_cpu(cmd->flags);
+
+    switch (flags) {
+    case 0:
+        attr->type = RDMA_MR_USER;
+        attr->iova = le64_to_cpu(cmd->start);
+        attr->length = le64_to_cpu(cmd->length);
+        return 0;
+    case PVRDMA_MR_DMA:
+        attr->type = RDMA_MR_DMA;
+        break;
+    case PVRDMA_MR_FAST_REG:
+        attr->type = RDMA_MR_FAST_REG;
+        attr->max_pages = le32_to_cpu(cmd->nchunks);
+        if (!rdma_hca_check_range("nchunks", attr->max_pages, 1,
+                                  PVRDMA_MAX_PAGE_LIST)) {
+            return -EINVAL;
+        }
+        break;
+    default:
+        qemu_log_mask(LOG_GUEST_ERROR, "pvrdma: flags 0x%x of a region are "
+                      "neither 0, 1 nor 2\n", flags);
+        return -EINVAL;
+    }
+    if (attr->pdn < s->hca.pds.end && s->pd_ctx[attr->pdn] != PVRDMA_KERNEL) {
+        qemu_log_mask(LOG_GUEST_ERROR, "pvrdma: a process may not have a "
+                      "region with flags 0x%x\n", flags);
+        return -EPERM;
+    }
+    return 0;
+}
+
+int pvrdma_create_mr(Pvrdma *s, const void *req, void *rsp)
+{
+    const PvrdmaCmdCreateMr *cmd = req;
+    PvrdmaRspCreateMr *p = rsp;
+    RdmaHcaPages pages = {};
+    RdmaMrAttr attr = {
+        .pdn = le32_to_cpu(cmd->pd),
+        .access = le32_to_cpu(cmd->access),
+    };
+    int ret = get_type(s, cmd, &attr);
+
+    if (!ret) {
+        ret = rdma_hca_mr_check(&s->hca, &attr);
+    }
+    if (!ret && attr.type == RDMA_MR_USER) {
+        ret = user_pages(s, cmd, &attr, &pages);
+    }
+    if (ret) {
+        return ret;
+    }
+    ret = rdma_hca_mr_create(&s->hca, &attr);
+    rdma_hca_pages_give_back(&s->hca, ret, attr.pages, &pages);
+    p->handle = cpu_to_le32(attr.mrn);
+    p->lkey = cpu_to_le32(attr.lkey);
+    p->rkey = cpu_to_le32(attr.rkey);
+    return ret;
+}
+
+int pvrdma_destroy_mr(Pvrdma *s, const void *req, void *rsp)
+{
+    return rdma_hca_mr_dereg(&s->hca, pvrdma_handle_of(req));
+}

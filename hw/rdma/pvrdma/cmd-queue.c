@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Commands of CQs, SRQs and QPs: the rings in memory of the driver, and what
+ * the core does with the objects.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "int.h"
+
+/* Each directory begins with the page of the indices. */
+#define STATE_PAGE 1
+
+static bool check_size(const char *field, uint32_t size, uint32_t max)
+{
+    return rdma_hca_check_range(field, size, 1, max) &&
+           rdma_hca_check_range("bits of a number of entries", ctpop32(size),
+                                1, 1);
+}
+
+/* Read a directory of @npages, of which @needed are used. */
+static int read_pages(Pvrdma *s, uint64_t dir, uint32_t npages,
+                      uint64_t needed, uint64_t **pages)
+{
+    const RdmaHcaPages p = {
+        .table = dir,
+        .npages = npages,
+        .page_shift = RDMA_PAGE_SHIFT,
+        .levels = PVRDMA_DIR_LEVELS,
+        .length = (uint64_t)npages << RDMA_PAGE_SHIFT,
+    };
+    int ret = rdma_hca_check_range("pages of a directory", npages, needed,
+                                   PVRDMA_MAX_PAGES) ? 0 : -EINVAL;
+
+    return ret ?: rdma_hca_pages_read_on(&s->hca, &p, pages);
+}
+
+/* Completion queues */
+
+int pvrdma_create_cq(Pvrdma *s, const void *req, void *rsp)
+{
+    const PvrdmaCmdCreateCq *cmd = req;
+    PvrdmaRspCreateCq *p = rsp;
+    uint32_t cqe = le32_to_cpu(cmd->cqe);
+    uint32_t npages = le32_to_cpu(cmd->nchunks);
+    uint32_t ctx = le32_to_cpu(cmd->ctx);
+    uint64_t *pages;
+    uint32_t cqn;
+    PvrdmaCq *cq;
+    int ret;
+
+    if (!check_size("cqe", cqe, s->hca.limits.max_cqe_deep)) {
+        return -EINVAL;
+    }
+    if (!pvrdma_has_context(s, ctx)) {
+        return -ENOENT;
+    }
+    if (!rdma_hca_table_find(&s->hca.cqs, &cqn)) {
+        return -ENOMEM;
+    }
+    ret = read_pages(s, le64_to_cpu(cmd->dir), npages,
+                     STATE_PAGE + pvrdma_ring_pages(cqe, sizeof(PvrdmaCqe)),
+                     &pages);
+    if (ret) {
+        return ret;
+    }
+    cq = g_new0(PvrdmaCq, 1);
+    cq->core.ops = &pvrdma_cq_ops;
+    cq->ctx = ctx;
+    cq->pages = pages;
+    cq->npages = npages;
+    pvrdma_ring_init(&cq->ring, pages[0] + offsetof(PvrdmaStatePage, rx),
+                     pages + STATE_PAGE, cqe, sizeof(PvrdmaCqe));
+    rdma_hca_cq_add(&s->hca, &cq->core, cqn, cqe);
+    p->handle = cpu_to_le32(cqn);
+    p->cqe = cpu_to_le32(cqe);
+    return rdma_hca_cq_create(&s->hca, &cq->core);
+}
+
+int pvrdma_cq_drop(Pvrdma *s, uint32_t cqn)
+{
+    RdmaHcaCq *cq = rdma_hca_cq_get(&s->hca, cqn);
+
+    if (cq && cq->users) {
+        rdma_hca_cq_fail(&s->hca, cq);
+    }
+    return rdma_hca_cq_destroy(&s->hca, cqn);
+}
+
+int pvrdma_destroy_cq(Pvrdma *s, const void *req, void *rsp)
+{
+    return pvrdma_cq_drop(s, pvrdma_handle_of(req));
+}
+
+/* Shared receive queues */
+
+int pvrdma_create_srq(Pvrdma *s, const void *req, void *rsp)
+{
+    const PvrdmaCmdCreateSrq *cmd = req;
+    PvrdmaRspHandle *p = rsp;
+    uint32_t npages = le32_to_cpu(cmd->nchunks);
+    RdmaSrqAttr attr = {
+        .pdn = le32_to_cpu(cmd->pd),
+        .max_wr = le32_to_cpu(cmd->max_wr),
+        .max_sge = le32_to_cpu(cmd->max_sge),
+        .limit = le32_to_cpu(cmd->limit),
+    };
+    uint32_t stride;
+    uint64_t *pages;
+    PvrdmaSrq *srq;
+    int ret = rdma_hca_srq_check(&s->hca, &attr);
+
+    if (ret) {
+        return ret;
+    }
+    if (cmd->srq_type) {
+        return -ENOTSUP;
+    }
+    if (!check_size("max_wr", attr.max_wr, s->hca.limits.max_srq_wr)) {
+        return -EINVAL;
+    }
+    if (!rdma_hca_table_find(&s->hca.srqs, &attr.srqn)) {
+        return -ENOMEM;
+    }
+    stride = pvrdma_recv_stride(attr.max_sge);
+    ret = read_pages(s, le64_to_cpu(cmd->dir), npages,
+                     STATE_PAGE + pvrdma_ring_pages(attr.max_wr, stride),
+                     &pages);
+    if (ret) {
+        return ret;
+    }
+    srq = g_new0(PvrdmaSrq, 1);
+    srq->pages = pages;
+    srq->npages = npages;
+    srq->ctx = s->pd_ctx[attr.pdn];
+    pvrdma_ring_init(&srq->ring, pages[0] + offsetof(PvrdmaStatePage, rx),
+                     pages + STATE_PAGE, attr.max_wr, stride);
+    srq->core.wq.ops = &pvrdma_wq_ops;
+    srq->core.wq.opaque = &srq->ring;
+    rdma_hca_srq_add(&s->hca, &srq->core, &attr);
+    p->handle = cpu_to_le32(attr.srqn);
+    return rdma_hca_srq_create(&s->hca, &srq->core);
+}
+
+int pvrdma_modify_srq(Pvrdma *s, const void *req, void *rsp)
+{
+    const PvrdmaCmdModifySrq *cmd = req;
+
+    if (!rdma_hca_check_range("srq_attr_mask", le32_to_cpu(cmd->mask),
+                              PVRDMA_SRQ_LIMIT, PVRDMA_SRQ_LIMIT)) {
+        return -ENOTSUP;
+    }
+    return rdma_hca_srq_modify(&s->hca, le32_to_cpu(cmd->handle),
+                               le32_to_cpu(cmd->limit));
+}
+
+int pvrdma_query_srq(Pvrdma *s, const void *req, void *rsp)
+{
+    uint32_t srqn = pvrdma_handle_of(req);
+    PvrdmaRspQuerySrq *p = rsp;
+    RdmaSrqAttr attr = {};
+    int ret = rdma_hca_srq_query(&s->hca, srqn, &attr);
+
+    p->max_wr = cpu_to_le32(attr.max_wr);
+    p->max_sge = cpu_to_le32(attr.max_sge);
+    p->limit = cpu_to_le32(attr.limit);
+    return ret;
+}
+
+int pvrdma_srq_drop(Pvrdma *s, uint32_t srqn)
+{
+    RdmaHcaSrq *srq = rdma_hca_table_get(&s->hca.srqs, srqn);
+
+    if (srq && srq->users) {
+        rdma_hca_srq_fail(&s->hca, srq);
+    }
+    return rdma_hca_srq_destroy(&s->hca, srqn);
+}
+
+int pvrdma_destroy_srq(Pvrdma *s, const void *req, void *rsp)
+{
+    return pvrdma_srq_drop(s, pvrdma_handle_of(req));
+}
+
+/* Queue pairs */
+
+static void get_init(const PvrdmaCmdCreateQp *cmd, RdmaQpInitAttr *init)
+{
+    *init = (RdmaQpInitAttr) {
+        .pdn = le32_to_cpu(cmd->pd),
+        .qp_type = cmd->qp_type,
+        .sq_sig_all = cmd->sq_sig_all,
+        .send_cqn = le32_to_cpu(cmd->send_cq),
+        .recv_cqn = le32_to_cpu(cmd->recv_cq),
+        .has_srq = cmd->is_srq,
+        .srqn = cmd->is_srq ? le32_to_cpu(cmd->srq) : 0,
+        .cap.max_send_wr = le32_to_cpu(cmd->max_send_wr),
+        .cap.max_recv_wr = le32_to_cpu(cmd->max_recv_wr),
+        .cap.max_send_sge = le32_to_cpu(cmd->max_send_sge),
+        .cap.max_recv_sge = le32_to_cpu(cmd->max_recv_sge),
+    };
+}
+
+static int check_qp(Pvrdma *s, RdmaQpInitAttr *init)
+{
+    const RdmaQpCap *cap = &init->cap;
+    uint32_t max_wr = s->hca.limits.max_qp_wr_direct;
+
+    if (init->qp_type != RDMA_QPT_GSI && init->qp_type != RDMA_QPT_RC &&
+        init->qp_type != RDMA_QPT_UD) {
+        return -ENOTSUP;
+    }
+    if (!check_size("max_send_wr", cap->max_send_wr, max_wr) ||
+        (!init->has_srq &&
+         !check_size("max_recv_wr", cap->max_recv_wr, max_wr))) {
+        return -EINVAL;
+    }
+    return rdma_hca_qp_check(&s->hca, init, max_wr) ?:
+           rdma_hca_qp_find(&s->hca, init->qp_type, &init->qpn);
+}
+
+/* The rings of SQ and, unless it has an SRQ, RQ; both begin with a page. */
+static int read_qp_pages(Pvrdma *s, const PvrdmaCmdCreateQp *cmd,
+                         const RdmaQpInitAttr *init, uint64_t **pages)
+{
+    const RdmaQpCap *cap = &init->cap;
+    uint32_t send_pages = le16_to_cpu(cmd->send_chunks);
+    uint64_t recv_pages =
+        init->has_srq ? 0
+                      : pvrdma_ring_pages(cap->max_recv_wr,
+                                          pvrdma_recv_stride(
+                                              cap->max_recv_sge));
+
+    if (!rdma_hca_check_range("send_chunks", send_pages,
+                              pvrdma_ring_pages(cap->max_send_wr,
+                                                pvrdma_send_stride(
+                                                    cap->max_send_sge)),
+                              UINT16_MAX)) {
+        return -EINVAL;
+    }
+    return read_pages(s, le64_to_cpu(cmd->dir),
+                      le16_to_cpu(cmd->total_chunks),
+                      STATE_PAGE + send_pages + recv_pages, pages);
+}
+
+static PvrdmaQp *add_qp(Pvrdma *s, const PvrdmaCmdCreateQp *cmd,
+                        const RdmaQpInitAttr *init, uint64_t *pages)
+{
+    const RdmaQpCap *cap = &init->cap;
+    PvrdmaQp *qp = g_new0(PvrdmaQp, 1);
+
+    qp->pages = pages;
+    qp->npages = le16_to_cpu(cmd->total_chunks);
+    qp->ctx = s->pd_ctx[init->pdn];
+    pvrdma_ring_init(&qp->sq, pages[0] + offsetof(PvrdmaStatePage, tx),
+                     pages + STATE_PAGE, cap->max_send_wr,
+                     pvrdma_send_stride(cap->max_send_sge));
+    qp->core.sq.ops = qp->core.rq.ops = &pvrdma_wq_ops;
+    qp->core.sq.opaque = &qp->sq;
+    qp->core.rq.opaque = &qp->rq;
+    qp->sq.stopped = true;
+    if (!init->has_srq) {
+        pvrdma_ring_init(&qp->rq, pages[0] + offsetof(PvrdmaStatePage, rx),
+                         pages + STATE_PAGE + le16_to_cpu(cmd->send_chunks),
+                         cap->max_recv_wr,
+                         pvrdma_recv_stride(cap->max_recv_sge));
+        qp->rq.stopped = true;
+    }
+    rdma_hca_qp_add(&s->hca, &qp->core, init);
+    return qp;
+}
+
+int pvrdma_create_qp(Pvrdma *s, const void *req, void *rsp)
+{
+    const PvrdmaCmdCreateQp *cmd = req;
+    PvrdmaRspCreateQp *p = rsp;
+    RdmaQpInitAttr init;
+    uint64_t *pages;
+    PvrdmaQp *qp;
+    int ret;
+
+    get_init(cmd, &init);
+    ret = check_qp(s, &init);
+    if (!ret) {
+        ret = read_qp_pages(s, cmd, &init, &pages);
+    }
+    if (ret) {
+        return ret;
+    }
+    qp = add_qp(s, cmd, &init, pages);
+    ret = rdma_hca_qp_create(&s->hca, &qp->core);
+    if (ret) {
+        return ret;
+    }
+    p->qpn = cpu_to_le32(qp->core.init.wire_qpn);
+    if (pvrdma_version(s) >= PVRDMA_VERSION_HANDLES) {
+        p->handle = cpu_to_le32(init.qpn);
+    }
+    return 0;
+}
+
+int pvrdma_modify_qp(Pvrdma *s, const void *req, void *rsp)
+{
+    const PvrdmaCmdModifyQp *cmd = req;
+    uint32_t qpn = le32_to_cpu(cmd->handle);
+    uint32_t mask = le32_to_cpu(cmd->mask);
+    RdmaHcaQp *qp = rdma_hca_table_get(&s->hca.qps, qpn);
+    RdmaQpAttr attr;
+    int ret;
+
+    pvrdma_get_qp_attr(&cmd->attr, &attr);
+    ret = rdma_hca_qp_modify(&s->hca, qpn, mask, &attr);
+    if (!ret && (mask & RDMA_QP_STATE) && attr.qp_state != RDMA_QPS_RESET) {
+        pvrdma_qp(qp)->sq.stopped = pvrdma_qp(qp)->rq.stopped = false;
+    }
+    return ret;
+}
+
+int pvrdma_query_qp(Pvrdma *s, const void *req, void *rsp)
+{
+    PvrdmaRspQueryQp *p = rsp;
+    RdmaQpAttr attr = {};
+    int ret = rdma_hca_qp_query(&s->hca, pvrdma_handle_of(req), &attr);
+
+    if (!ret) {
+        pvrdma_put_qp_attr(&p->attr, &attr);
+    }
+    return ret;
+}
+
+int pvrdma_destroy_qp(Pvrdma *s, const void *req, void *rsp)
+{
+    return rdma_hca_qp_destroy(&s->hca, pvrdma_handle_of(req));
+}

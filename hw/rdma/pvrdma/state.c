@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the device may do: its driver, its bus and the VM decide.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bitops.h"
+#include "system/runstate.h"
+#include "int.h"
+
+static bool is_bus_master(Pvrdma *s)
+{
+    return pci_get_word(s->parent_obj.config + PCI_COMMAND) &
+           PCI_COMMAND_MASTER;
+}
+
+/* May the backend work, except that the VM may be stopped? */
+static bool is_ready(Pvrdma *s)
+{
+    return s->active && is_bus_master(s) && !s->hca.unrealizing;
+}
+
+bool pvrdma_is_active(Pvrdma *s)
+{
+    return is_ready(s) && runstate_is_running() &&
+           !(qatomic_read(&s->hca.backend->pending) & PVRDMA_PENDING_RESET);
+}
+
+void pvrdma_update_running_inside(RdmaHca *hca)
+{
+    Pvrdma *s = pvrdma_of(hca);
+    bool ready = is_ready(s);
+    bool running = ready && runstate_is_running();
+
+    if (runstate_is_running() && hca->port_changed) {
+        rdma_hca_port_changed(hca);
+    }
+    if (rdma_hca_set_running(hca, running, ready) && running) {
+        /* Kicks were ignored until now. */
+        rdma_hca_kick_all(hca);
+        rdma_hca_bh_schedule(hca);
+    }
+}
+
+void pvrdma_update_running(Pvrdma *s)
+{
+    if (rdma_hca_busy(&s->hca)) {
+        rdma_hca_bh_schedule(&s->hca);
+        return;
+    }
+    rdma_hca_enter(&s->hca);
+    pvrdma_update_running_inside(&s->hca);
+    rdma_hca_leave(&s->hca);
+}
+
+bool pvrdma_has_context(const Pvrdma *s, uint32_t ctx)
+{
+    return ctx == PVRDMA_KERNEL ||
+           (ctx < s->conf.max_uar && test_bit(ctx, s->contexts));
+}
