@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A driver of the pvrdma device, for tests: it does what Linux's does, in the
+ * same order, in the structures of hw/rdma/pvrdma-abi.h.
+ *
+ * The objects of a device live until qpvrdma_close(). Functions that
+ * return an object assert success; those that return uint32_t return what ERR
+ * was, for the test to judge.
+ */
+#ifndef TESTS_LIBQOS_PVRDMA_H
+#define TESTS_LIBQOS_PVRDMA_H
+
+#include "hw/rdma/pvrdma-abi.h"
+#include "virtio-rdma.h"
+
+/* The message of a vector of MSI-X */
+#define QPVRDMA_MSI(vector) (0x7000 + (vector))
+
+/* A page directory, whose pages follow each other in guest memory */
+typedef struct QPvrdmaDir {
+    uint64_t dir;
+    uint64_t mem;
+    uint32_t npages;
+} QPvrdmaDir;
+
+/* A ring: indices as the driver counts them */
+typedef struct QPvrdmaRing {
+    uint64_t state;
+    uint64_t elements;
+    uint32_t size;
+    uint32_t stride;
+    uint32_t index;
+} QPvrdmaRing;
+
+typedef struct QPvrdma {
+    QRdmaHost *host;
+    QPCIDevice *pci;
+    QPCIBar regs;
+    QPCIBar uar;
+    uint64_t msi;                   /* a word for each vector */
+    uint64_t dsr;
+    uint64_t request;
+    uint64_t response;
+    QPvrdmaRing events;
+    QPvrdmaRing completions;
+    PvrdmaCaps caps;
+    uint8_t mac[RDMA_MAC_LEN];
+} QPvrdma;
+
+typedef struct QPvrdmaMr {
+    uint32_t handle;
+    uint32_t lkey;
+    uint32_t rkey;
+    QPvrdmaDir dir;
+    uint64_t addr;                  /* in WQEs */
+} QPvrdmaMr;
+
+typedef struct QPvrdmaCq {
+    uint32_t handle;
+    uint32_t page;                  /* of its context */
+    QPvrdmaRing ring;
+} QPvrdmaCq;
+
+typedef struct QPvrdmaQp {
+    uint32_t handle;
+    uint32_t qpn;
+    uint32_t page;
+    QPvrdmaRing sq;
+    QPvrdmaRing rq;
+} QPvrdmaQp;
+
+/* The function of @devfn, which is not set up. */
+QPvrdma *qpvrdma_open(QRdmaHost *host, int devfn);
+void qpvrdma_close(QPvrdma *d);
+
+uint32_t qpvrdma_read(QPvrdma *d, uint32_t reg);
+void qpvrdma_write(QPvrdma *d, uint32_t reg, uint32_t value);
+void qpvrdma_ring_doorbell(QPvrdma *d, uint32_t page, uint32_t offset,
+                           uint32_t value);
+/* Has the vector come since the last time? */
+bool qpvrdma_interrupted(QPvrdma *d, unsigned vector);
+
+/* Steps 1 to 4 of the probe: the shared region; and all of it */
+void qpvrdma_set_dsr(QPvrdma *d);
+void qpvrdma_start(QPvrdma *d);
+
+QPvrdmaDir qpvrdma_dir(QPvrdma *d, uint32_t npages);
+/*
+ * Execute a command, whose head is filled in here. Returns ERR; @rsp is filled
+ * in if that is 0 and the driver waits for the command.
+ */
+uint32_t qpvrdma_cmd(QPvrdma *d, uint32_t cmd, void *req, size_t size,
+                     void *rsp, size_t rsp_size);
+/* DESTROY_* of an object with that handle */
+uint32_t qpvrdma_destroy(QPvrdma *d, uint32_t cmd, uint32_t handle);
+
+/* A context with that UAR page */
+void qpvrdma_create_uc(QPvrdma *d, uint32_t page);
+uint32_t qpvrdma_create_pd(QPvrdma *d, uint32_t ctx);
+/* One MR of all memory, or one of @npages that begins with address @start */
+QPvrdmaMr qpvrdma_get_dma_mr(QPvrdma *d, uint32_t pd);
+QPvrdmaMr qpvrdma_reg_mr(QPvrdma *d, uint32_t pd, uint64_t start,
+                         uint32_t npages, uint32_t access);
+QPvrdmaCq qpvrdma_create_cq(QPvrdma *d, uint32_t ctx, uint32_t cqe);
+/* @req may leave sizes out: SQ and RQ then have 16 entries of 2 SGEs. */
+uint32_t qpvrdma_try_create_qp(QPvrdma *d, uint32_t page,
+                               PvrdmaCmdCreateQp *req, QPvrdmaQp *qp);
+QPvrdmaQp qpvrdma_create_qp(QPvrdma *d, uint32_t page, uint32_t pd,
+                            const QPvrdmaCq *scq, const QPvrdmaCq *rcq,
+                            RdmaQpType type);
+uint32_t qpvrdma_create_bind(QPvrdma *d, uint32_t index,
+                             const uint8_t gid[RDMA_GID_LEN]);
+/* Returns err of the reply. */
+uint8_t qpvrdma_modify_qp(QPvrdma *d, uint32_t handle, uint32_t mask,
+                          const PvrdmaQpAttr *attr);
+void qpvrdma_query_qp(QPvrdma *d, uint32_t handle, PvrdmaQpAttr *attr);
+
+/* Rings: where the next element of the driver goes, and that it is there */
+uint64_t qpvrdma_ring_next(QPvrdmaRing *ring);
+void qpvrdma_ring_push(QPvrdma *d, QPvrdmaRing *ring);
+/* The next element of the device. False: there is none. */
+bool qpvrdma_ring_pop(QPvrdma *d, QPvrdmaRing *ring, void *element);
+/* The head of a ring that the device consumes */
+uint32_t qpvrdma_ring_head(QPvrdma *d, const QPvrdmaRing *ring);
+
+void qpvrdma_post_send(QPvrdma *d, QPvrdmaQp *qp, const PvrdmaSendWqe *wqe,
+                       const PvrdmaSge *sge);
+void qpvrdma_post_recv(QPvrdma *d, QPvrdmaQp *qp, uint64_t wr_id,
+                       const PvrdmaSge *sge);
+bool qpvrdma_poll_cq(QPvrdma *d, QPvrdmaCq *cq, PvrdmaCqe *cqe);
+/* Wait for the next one. */
+PvrdmaCqe qpvrdma_wait_cq(QPvrdma *d, QPvrdmaCq *cq);
+
+#endif

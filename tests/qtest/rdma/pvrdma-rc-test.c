@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * RC of pvrdma: each operation between two devices, by polling and by
+ * interrupt.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "pvrdma-test.h"
+
+#define LEN 5000                    /* five packets, and two pages */
+
+static void send_some(PvPair *p, uint32_t opcode, uint32_t flags)
+{
+    PvrdmaSge sge = pv_sge(&p->a, 100, LEN);
+    PvrdmaSge room = pv_sge(&p->b, 200, LEN + 100);
+
+    pv_fill(&p->a, 100, LEN, 1);
+    qpvrdma_post_recv(p->b.dev, &p->b.qp, 22, &room);
+    qpvrdma_post_send(p->a.dev, &p->a.qp,
+                      &(PvrdmaSendWqe) {
+                          .wr_id = 11,
+                          .num_sge = 1,
+                          .opcode = opcode,
+                          .send_flags = flags,
+                          .ex.imm_data = { 1, 2, 3, 4 },
+                      }, &sge);
+}
+
+static void test_send(void)
+{
+    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    PvrdmaCqe cqe;
+
+    /* The flag INLINE comes from providers, with SGEs, and means nothing. */
+    send_some(&p, RDMA_WR_SEND_WITH_IMM,
+              RDMA_SEND_SIGNALED | RDMA_SEND_INLINE);
+    cqe = pv_expect(&p.b, &p.b.rcq, 22, RDMA_WC_SUCCESS, RDMA_WC_RECV);
+    g_assert_cmpint(cqe.byte_len, ==, LEN);
+    g_assert_cmphex(cqe.wc_flags, ==, RDMA_WC_WITH_IMM);
+    g_assert_cmphex(ldl_be_p(cqe.ex.imm_data), ==, 0x01020304);
+    pv_assert_filled(&p.b, 200, LEN, 1);
+    pv_expect(&p.a, &p.a.scq, 11, RDMA_WC_SUCCESS, RDMA_WC_SEND);
+    /* The elements are the driver's again. */
+    g_assert_cmpint(qpvrdma_ring_head(p.a.dev, &p.a.qp.sq), ==, 1);
+    g_assert_cmpint(qpvrdma_ring_head(p.b.dev, &p.b.qp.rq), ==, 1);
+    pv_pair_free(&p);
+}
+
+static void transfer(PvPair *p, uint32_t opcode, uint64_t wr_id)
+{
+    PvrdmaSge sge = pv_sge(&p->a, 0, LEN);
+
+    qpvrdma_post_send(p->a.dev, &p->a.qp,
+                      &(PvrdmaSendWqe) {
+                          .wr_id = wr_id,
+                          .num_sge = 1,
+                          .opcode = opcode,
+                          .send_flags = RDMA_SEND_SIGNALED,
+                          .wr.rdma = {
+                              .remote_addr = p->b.mr.addr + 300,
+                              .rkey = p->b.mr.rkey,
+                          },
+                      }, &sge);
+}
+
+static void test_write_read(void)
+{
+    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+
+    pv_fill(&p.a, 0, LEN, 7);
+    transfer(&p, RDMA_WR_RDMA_WRITE, 1);
+    pv_expect(&p.a, &p.a.scq, 1, RDMA_WC_SUCCESS, RDMA_WC_RDMA_WRITE);
+    pv_assert_filled(&p.b, 300, LEN, 7);
+    pv_fill(&p.b, 300, LEN, 9);
+    transfer(&p, RDMA_WR_RDMA_READ, 2);
+    pv_expect(&p.a, &p.a.scq, 2, RDMA_WC_SUCCESS, RDMA_WC_RDMA_READ);
+    pv_assert_filled(&p.a, 0, LEN, 9);
+    pv_pair_free(&p);
+}
+
+static void atomic(PvPair *p, uint32_t opcode, uint64_t compare_add,
+                   uint64_t swap)
+{
+    PvrdmaSge sge = pv_sge(&p->a, 0, 8);
+
+    qpvrdma_post_send(p->a.dev, &p->a.qp,
+                      &(PvrdmaSendWqe) {
+                          .num_sge = 1,
+                          .opcode = opcode,
+                          .send_flags = RDMA_SEND_SIGNALED,
+                          .wr.atomic = {
+                              .remote_addr = p->b.mr.addr,
+                              .rkey = p->b.mr.rkey,
+                              .compare_add = compare_add,
+                              .swap = swap,
+                          },
+                      }, &sge);
+}
+
+static void test_atomics(void)
+{
+    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    QTestState *qts = p.host->qts;
+    uint64_t at = p.b.mr.dir.mem + p.b.mr.addr % RDMA_PAGE_SIZE;
+    uint64_t result = p.a.mr.dir.mem + p.a.mr.addr % RDMA_PAGE_SIZE;
+
+    qtest_writeq(qts, at, 40);
+    atomic(&p, RDMA_WR_ATOMIC_FETCH_AND_ADD, 2, 0);
+    pv_expect(&p.a, &p.a.scq, 0, RDMA_WC_SUCCESS, RDMA_WC_FETCH_ADD);
+    g_assert_cmpint(qtest_readq(qts, result), ==, 40);
+    g_assert_cmpint(qtest_readq(qts, at), ==, 42);
+    atomic(&p, RDMA_WR_ATOMIC_CMP_AND_SWP, 42, 7);
+    pv_expect(&p.a, &p.a.scq, 0, RDMA_WC_SUCCESS, RDMA_WC_COMP_SWAP);
+    g_assert_cmpint(qtest_readq(qts, at), ==, 7);
+    pv_pair_free(&p);
+}
+
+static void arm(PvEnd *e, const QPvrdmaCq *cq, uint32_t how)
+{
+    qpvrdma_ring_doorbell(e->dev, e->page, PVRDMA_UAR_CQ, cq->handle | how);
+}
+
+/* The CQ that the ring of completions names, or -1 */
+static int64_t next_completion(PvEnd *e)
+{
+    uint32_t handle;
+
+    return qpvrdma_ring_pop(e->dev, &e->dev->completions, &handle)
+           ? (int64_t)handle : -1;
+}
+
+/* One entry for each time that the CQ was armed, and none without */
+static void test_interrupt(void)
+{
+    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+
+    arm(&p.b, &p.b.rcq, PVRDMA_UAR_CQ_ARM);
+    for (int i = 0; i < 2; i++) {
+        send_some(&p, RDMA_WR_SEND, RDMA_SEND_SIGNALED);
+        pv_expect(&p.b, &p.b.rcq, 22, RDMA_WC_SUCCESS, RDMA_WC_RECV);
+        pv_expect(&p.a, &p.a.scq, 11, RDMA_WC_SUCCESS, RDMA_WC_SEND);
+        g_assert_cmpint(qpvrdma_interrupted(p.b.dev,
+                                            PVRDMA_VECTOR_COMPLETION), ==,
+                        i == 0);
+        g_assert_cmpint(next_completion(&p.b), ==,
+                        i == 0 ? (int64_t)p.b.rcq.handle : -1);
+    }
+    g_assert_false(qpvrdma_interrupted(p.a.dev, PVRDMA_VECTOR_COMPLETION));
+    pv_pair_free(&p);
+}
+
+/* A message that asks for no event leaves the CQ armed. */
+static void test_solicited(void)
+{
+    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+
+    arm(&p.b, &p.b.rcq, PVRDMA_UAR_CQ_ARM_SOLICITED);
+    send_some(&p, RDMA_WR_SEND, RDMA_SEND_SIGNALED);
+    pv_expect(&p.b, &p.b.rcq, 22, RDMA_WC_SUCCESS, RDMA_WC_RECV);
+    g_assert_false(qpvrdma_interrupted(p.b.dev, PVRDMA_VECTOR_COMPLETION));
+    send_some(&p, RDMA_WR_SEND, RDMA_SEND_SOLICITED);
+    pv_expect(&p.b, &p.b.rcq, 22, RDMA_WC_SUCCESS, RDMA_WC_RECV);
+    g_assert_true(qpvrdma_interrupted(p.b.dev, PVRDMA_VECTOR_COMPLETION));
+    g_assert_cmpint(next_completion(&p.b), ==, p.b.rcq.handle);
+    pv_pair_free(&p);
+}
+
+/* While IMR masks the vector the entry waits. */
+static void test_masked(void)
+{
+    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+
+    arm(&p.b, &p.b.rcq, PVRDMA_UAR_CQ_ARM);
+    qpvrdma_write(p.b.dev, PVRDMA_REG_IMR, 0xffffffff);
+    send_some(&p, RDMA_WR_SEND, 0);
+    pv_expect(&p.b, &p.b.rcq, 22, RDMA_WC_SUCCESS, RDMA_WC_RECV);
+    g_assert_cmpint(next_completion(&p.b), ==, -1);
+    qpvrdma_write(p.b.dev, PVRDMA_REG_IMR, 0);
+    qrdma_wait_until(p.b.dev, qpvrdma_interrupted(p.b.dev,
+                                                  PVRDMA_VECTOR_COMPLETION));
+    g_assert_cmpint(next_completion(&p.b), ==, p.b.rcq.handle);
+    pv_pair_free(&p);
+}
+
+/* The driver has consumed nothing for a long time: the entry is kept. */
+static void test_full(void)
+{
+    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    QTestState *qts = p.host->qts;
+    QPvrdmaRing *ring = &p.b.dev->completions;
+    uint64_t head = ring->state + offsetof(PvrdmaRingState, head);
+
+    qtest_writel(qts, head, ring->size);
+    arm(&p.b, &p.b.rcq, PVRDMA_UAR_CQ_ARM);
+    send_some(&p, RDMA_WR_SEND, 0);
+    pv_expect(&p.b, &p.b.rcq, 22, RDMA_WC_SUCCESS, RDMA_WC_RECV);
+    qtest_clock_step(qts, 20 * QRDMA_MS);
+    g_assert_cmpint(next_completion(&p.b), ==, -1);
+    g_assert_false(qpvrdma_interrupted(p.b.dev, PVRDMA_VECTOR_COMPLETION));
+    qtest_writel(qts, head, 0);
+    qtest_clock_step(qts, 20 * QRDMA_MS);
+    qrdma_wait_until(p.b.dev, qpvrdma_interrupted(p.b.dev,
+                                                  PVRDMA_VECTOR_COMPLETION));
+    g_assert_cmpint(next_completion(&p.b), ==, p.b.rcq.handle);
+    pv_pair_free(&p);
+}
+
+/* Without MSI-X: reading ICR acknowledges. */
+static void test_intx(void)
+{
+    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+
+    qpci_msix_disable(p.b.dev->pci);
+    arm(&p.b, &p.b.rcq, PVRDMA_UAR_CQ_ARM);
+    send_some(&p, RDMA_WR_SEND, 0);
+    pv_expect(&p.b, &p.b.rcq, 22, RDMA_WC_SUCCESS, RDMA_WC_RECV);
+    g_assert_cmphex(qpvrdma_read(p.b.dev, PVRDMA_REG_ICR), ==,
+                    1u << PVRDMA_VECTOR_COMPLETION);
+    g_assert_cmphex(qpvrdma_read(p.b.dev, PVRDMA_REG_ICR), ==, 0);
+    pv_pair_free(&p);
+}
+
+/* Rings that go round many times, with more than they hold in flight */
+static void test_laps(void)
+{
+    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+
+    for (uint32_t i = 0; i < 100; i++) {
+        uint32_t head = (i + 1) & (2 * p.a.qp.sq.size - 1);
+
+        send_some(&p, RDMA_WR_SEND, RDMA_SEND_SIGNALED);
+        pv_expect(&p.b, &p.b.rcq, 22, RDMA_WC_SUCCESS, RDMA_WC_RECV);
+        pv_expect(&p.a, &p.a.scq, 11, RDMA_WC_SUCCESS, RDMA_WC_SEND);
+        g_assert_cmpint(qpvrdma_ring_head(p.a.dev, &p.a.qp.sq), ==, head);
+    }
+    pv_pair_free(&p);
+}
+
+/* Both indices start again, and posted receives are gone. */
+static void test_reset_qp(void)
+{
+    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    PvrdmaQpAttr attr = { .qp_state = RDMA_QPS_RESET };
+    PvrdmaSge sge = pv_sge(&p.b, 0, LEN);
+
+    send_some(&p, RDMA_WR_SEND, RDMA_SEND_SIGNALED);
+    pv_expect(&p.b, &p.b.rcq, 22, RDMA_WC_SUCCESS, RDMA_WC_RECV);
+    pv_expect(&p.a, &p.a.scq, 11, RDMA_WC_SUCCESS, RDMA_WC_SEND);
+    qpvrdma_post_recv(p.b.dev, &p.b.qp, 33, &sge);
+    for (int i = 0; i < 2; i++) {
+        PvEnd *e = i ? &p.b : &p.a;
+
+        g_assert_cmpint(qpvrdma_modify_qp(e->dev, e->qp.handle, RDMA_QP_STATE,
+                                          &attr), ==, 0);
+        qtest_memset(p.host->qts, e->qp.sq.state, 0, sizeof(PvrdmaStatePage));
+        e->qp.sq.index = e->qp.rq.index = 0;
+        pv_end_init(e);
+    }
+    pv_end_connect(&p.a, &p.b);
+    pv_end_connect(&p.b, &p.a);
+    send_some(&p, RDMA_WR_SEND, RDMA_SEND_SIGNALED);
+    pv_expect(&p.b, &p.b.rcq, 22, RDMA_WC_SUCCESS, RDMA_WC_RECV);
+    pv_expect(&p.a, &p.a.scq, 11, RDMA_WC_SUCCESS, RDMA_WC_SEND);
+    pv_pair_free(&p);
+}
+
+static void test_query(void)
+{
+    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    PvrdmaQpAttr attr;
+
+    qpvrdma_query_qp(p.a.dev, p.a.qp.handle, &attr);
+    g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_RTS);
+    g_assert_cmpint(attr.dest_qp_num, ==, p.b.qp.qpn);
+    g_assert_cmpint(attr.path_mtu, ==, RDMA_MTU_1024);
+    g_assert_cmpint(attr.timeout, ==, 14);
+    g_assert_cmpint(attr.max_rd_atomic, ==, 4);
+    g_assert_cmpint(attr.max_send_wr, ==, 16);
+    g_assert_cmpint(attr.max_recv_sge, ==, 2);
+    g_assert_cmpint(memcmp(attr.ah.dmac, p.b.dev->mac, RDMA_MAC_LEN), ==, 0);
+    pv_pair_free(&p);
+}
+
+/* A transition that there is not fails by err of the reply, not by ERR. */
+static void test_bad_modify(void)
+{
+    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    PvrdmaQpAttr attr = { .qp_state = RDMA_QPS_RTR };
+
+    g_assert_cmpint(qpvrdma_modify_qp(p.a.dev, p.a.qp.handle, RDMA_QP_STATE,
+                                      &attr), !=, 0);
+    g_assert_cmpint(qpvrdma_modify_qp(p.a.dev, 9999, RDMA_QP_STATE, &attr),
+                    !=, 0);
+    pv_pair_free(&p);
+}
+
+/* In ERR all that is posted comes back. */
+static void test_flush(void)
+{
+    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    PvrdmaQpAttr attr = { .qp_state = RDMA_QPS_ERR };
+    PvrdmaSge sge = pv_sge(&p.a, 0, LEN);
+
+    qpvrdma_post_recv(p.a.dev, &p.a.qp, 44, &sge);
+    g_assert_cmpint(qpvrdma_modify_qp(p.a.dev, p.a.qp.handle, RDMA_QP_STATE,
+                                      &attr), ==, 0);
+    pv_expect(&p.a, &p.a.rcq, 44, RDMA_WC_WR_FLUSH_ERR, 0);
+    qpvrdma_post_recv(p.a.dev, &p.a.qp, 55, &sge);
+    pv_expect(&p.a, &p.a.rcq, 55, RDMA_WC_WR_FLUSH_ERR, 0);
+    pv_pair_free(&p);
+}
+
+const QRdmaTest pvrdma_rc_tests[] = {
+    { "send", test_send },
+    { "write-read", test_write_read },
+    { "atomics", test_atomics },
+    { "interrupt", test_interrupt },
+    { "solicited", test_solicited },
+    { "masked", test_masked },
+    { "full", test_full },
+    { "intx", test_intx },
+    { "laps", test_laps },
+    { "reset", test_reset_qp },
+    { "query", test_query },
+    { "bad-modify", test_bad_modify },
+    { "flush", test_flush },
+    { }
+};

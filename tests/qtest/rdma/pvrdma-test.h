@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Common parts of the tests of pvrdma: two devices on one hub, in one QEMU.
+ */
+#ifndef TESTS_RDMA_PVRDMA_TEST_H
+#define TESTS_RDMA_PVRDMA_TEST_H
+
+#include "libqos/pvrdma.h"
+
+#define PV_MR_PAGES 16
+#define PV_MR_START 0x7f0012345678ull
+#define PV_ACCESS (RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE)
+#define PV_QKEY 0x11111111
+
+/* One side: a QP with all that it needs */
+typedef struct PvEnd {
+    QPvrdma *dev;
+    uint32_t page;                  /* UAR page, and context */
+    uint32_t pd;
+    QPvrdmaCq scq;
+    QPvrdmaCq rcq;
+    QPvrdmaMr mr;                   /* PV_MR_PAGES, all rights */
+    QPvrdmaQp qp;
+} PvEnd;
+
+typedef struct PvPair {
+    QRdmaHost *host;
+    PvEnd a;
+    PvEnd b;
+} PvPair;
+
+/* A machine with devices in function 1 of slots 4 and 5; @extra: arguments */
+QRdmaHost *pv_host_start(const char *extra);
+void pv_gid(uint8_t gid[RDMA_GID_LEN], unsigned host);
+/* A device that is set up, with GID 0: 10.0.0.@host */
+QPvrdma *pv_start(QRdmaHost *host, int slot);
+/* @page 0: the kernel's */
+PvEnd pv_end_new(QPvrdma *dev, uint32_t page, RdmaQpType type);
+void pv_end_init(PvEnd *e);
+void pv_end_connect(PvEnd *e, const PvEnd *peer);
+/* The AV of a datagram to @peer, and @wr a SEND to it */
+void pv_ud_address(PvrdmaSendWqe *wqe, const PvEnd *e, const PvEnd *peer,
+                   uint32_t qkey);
+PvPair pv_pair_new(uint32_t page, RdmaQpType type);
+void pv_pair_free(PvPair *p);
+
+PvrdmaSge pv_sge(const PvEnd *e, uint64_t offset, uint32_t len);
+void pv_fill(const PvEnd *e, uint64_t offset, uint32_t len, uint8_t seed);
+void pv_assert_filled(const PvEnd *e, uint64_t offset, uint32_t len,
+                      uint8_t seed);
+/* Wait for a completion, and check what it says. */
+PvrdmaCqe pv_expect(PvEnd *e, QPvrdmaCq *cq, uint64_t wr_id, uint32_t status,
+                    uint32_t opcode);
+
+extern const QRdmaTest pvrdma_probe_tests[];
+extern const QRdmaTest pvrdma_rc_tests[];
+extern const QRdmaTest pvrdma_ud_tests[];
+extern const QRdmaTest pvrdma_mem_tests[];
+extern const QRdmaTest pvrdma_srq_tests[];
+extern const QRdmaTest pvrdma_life_tests[];
+extern const QRdmaTest pvrdma_hostile_tests[];
+
+#endif
