@@ -22,14 +22,15 @@ struct VirtIORdmaPCI {
     MemoryRegion doorbells;
 };
 
-/* One vector per CQ, but not more than guests are ready to allocate. */
+/* Each CQ gets a vector, but guests do not allocate more than this for CQs. */
 #define MAX_DEFAULT_CQ_VECTORS 256
 
 /*
- * Doorbells have a BAR of their own, which processes can map page by page, and
- * drivers find it by virtio's shared memory capability. (The notification
- * region has one place for each virtqueue, and the kernel's own among them.)
- * BAR 2 is that of modern-pio-notify.
+ * Doorbells have a BAR of their own, so that a driver can map single pages to
+ * processes. A driver finds the BAR by virtio's shared memory capability. The
+ * notification region does not do, because the kernel's virtqueues have their
+ * places there, too. modern-pio-notify also uses BAR 2, so a device has only
+ * one of the two.
  */
 #define DOORBELL_BAR 2
 #define DOORBELL_PAGES 256
@@ -49,8 +50,9 @@ static bool in_low_power(PCIDevice *pci_dev)
 }
 
 /*
- * A function that is not in D0 may not access memory, but peers would have it
- * do so. As with bus mastering off, it waits for DRIVER_OK then.
+ * A PCI function that is not in D0 must not access memory, but messages of
+ * peers would cause that. So clear DRIVER_OK, as QEMU does when bus mastering
+ * is off; the device then waits for the driver to set it again.
  */
 static void virtio_rdma_pci_config_write(PCIDevice *pci_dev, uint32_t address,
                                          uint32_t val, int len)

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The HCA core: the adapter without a guest ABI, that is its objects, their
- * numbers and references, completions, events, faults, and what is seen of it
- * from the host. Guest interfaces, which translate what a driver does, embed an
- * RdmaHca, and its objects in theirs.
+ * The HCA core: the adapter without a guest ABI. The core has the objects,
+ * their numbers and references, completions, events, faults, and the views for
+ * QMP and the monitor. A guest interface translates the commands and WQEs of a
+ * driver for the core. It embeds an RdmaHca, and embeds the core's CQs, SRQs
+ * and QPs in objects of its own.
  *
- * Context: everything runs under the BQL, or in the device's iothread, between
- * rdma_hca_enter() and rdma_hca_leave().
+ * Context: a caller holds the BQL, or runs in the device's iothread. Functions
+ * that work on objects run between rdma_hca_enter() and rdma_hca_leave().
+ *
+ * Errors: an int is 0 or a negative errno, a bool is true for success. A
+ * function with @errp sets it when it returns false or NULL.
  */
 #ifndef HW_RDMA_HCA_H
 #define HW_RDMA_HCA_H
@@ -20,11 +24,11 @@
 #include "rdma/work.h"
 #include "system/rdma-backend.h"
 
-/* Of RdmaBackendLimits.device_cap_flags: as in ib_device_cap_flags of Linux */
+/* A bit of RdmaBackendLimits.device_cap_flags, as Linux numbers it */
 #define RDMA_HCA_CAP_MEM_MGT_EXTENSIONS (1ull << 21)
-/* Pages of a region for fast registration */
+/* The most pages that a region for fast registration can have */
 #define RDMA_HCA_MAX_PAGE_LIST 1024
-/* Pages that other regions may have: bit n is for 2^n bytes. */
+/* Page sizes that other regions can have: bit n stands for 2^n bytes. */
 #define RDMA_HCA_PAGE_SIZES 0x7ffff000ull
 
 typedef struct RdmaHca RdmaHca;
@@ -43,22 +47,22 @@ typedef struct RdmaHcaWq RdmaHcaWq;
 typedef struct RdmaHcaWqOps RdmaHcaWqOps;
 typedef struct RdmaHcaWalk RdmaHcaWalk;
 
-/* Objects of one kind by number; numbers are first..end-1. */
+/* The objects of one kind by number: @first to @end - 1 */
 typedef struct RdmaHcaTable {
     uint32_t first;
     uint32_t end;
     uint32_t count;
-    uint32_t next;                  /* where the search for a number starts */
-    void **slot;
-    unsigned long *used;
+    uint32_t next;                  /* the search for a number starts here */
+    void **slot;                    /* by number; NULL: free */
+    unsigned long *used;            /* bitmap of the numbers in use */
 } RdmaHcaTable;
 
-/* An error of a QP */
+/* An error of a QP: a completion, or an event if @status is SUCCESS */
 typedef struct RdmaHcaQpError {
     int64_t at;                     /* ns since the Epoch */
     uint64_t wr_id;
     uint32_t vendor_err;
-    uint8_t status;                 /* RdmaWcStatus; SUCCESS: an event */
+    uint8_t status;                 /* RdmaWcStatus */
     uint8_t opcode;                 /* RdmaWcOpcode */
     uint8_t event;                  /* RdmaEventType */
 } RdmaHcaQpError;
@@ -68,169 +72,184 @@ struct RdmaHcaPd {
     uint32_t users;                 /* MRs, windows, SRQs and QPs */
 };
 
-/* What a guest interface does with a CQ; each form of CQs has its own. */
+/*
+ * The operations of a guest interface on a CQ. Each form of a CQ, such as a
+ * virtqueue or slots in memory, has its own set. The core calls them, between
+ * rdma_hca_enter() and rdma_hca_leave().
+ */
 struct RdmaHcaCqOps {
-    bool is_direct;                 /* for inspection */
+    bool is_direct;                 /* reported by query-rdma */
     /*
-     * Take a completion, and notify the driver if it has armed the CQ. False:
-     * there is no room, or the driver broke a rule; the CQ enters its error.
+     * Give a completion to the driver, and notify the driver if it has armed
+     * the CQ. False: there is no room, or the driver broke a rule. The core
+     * then puts the CQ into its error state.
      */
     bool (*complete)(RdmaHca *hca, RdmaHcaCq *cq, const RdmaWc *wc,
                      bool solicited);
-    /* Drop the completions that wait for room. Optional. */
+    /* The CQ is in error: drop completions that wait for room. Optional. */
     void (*drop)(RdmaHca *hca, RdmaHcaCq *cq);
-    /* Drop those of QP @qpn, which was reset or is gone. Optional. */
+    /* QP @qpn was reset or is gone: drop its waiting completions. Optional. */
     void (*forget_qp)(RdmaHca *hca, RdmaHcaCq *cq, uint32_t qpn);
-    /* The driver has destroyed the CQ. free_cq() follows. Optional. */
+    /* The driver has destroyed the CQ: free_cq() is called next. Optional. */
     void (*destroyed)(RdmaHca *hca, RdmaHcaCq *cq);
-    /* Fill in what only the guest interface knows. Optional. */
+    /* Fill in the fields that only the guest interface knows. Optional. */
     void (*inspect)(RdmaHca *hca, const RdmaHcaCq *cq, RdmaCqInfo *info);
 };
 
 /*
- * What the device remembers of a WQE until the backend is done with it: its
- * place in a ring of the guest interface, and the pages of a list that the WQE
- * brought.
+ * A WQE in flight, until the backend is done with it: its place in a ring of
+ * the guest interface, and the page list of a REG_MR, which is charged to it.
  */
 struct RdmaHcaInflight {
-    uint16_t index;
-    uint16_t ndescs;
-    uint16_t npages;
+    uint16_t index;                 /* of the ring; 0 without a ring */
+    uint16_t ndescs;                /* entries of the ring; 0 without one */
+    uint16_t npages;                /* of the list; 0: it has no list */
     uint32_t mrn;                   /* the region that gets the pages */
 };
 
 /*
- * What a guest interface does with a work queue; each form has its own. WQEs
- * are copied from guest memory when they are taken, and checked afterwards. A
- * driver that breaks a rule breaks its queue: rdma_hca_wq_break().
+ * The operations of a guest interface on a work queue. Each form has its own
+ * set. The core calls them as it calls those of a CQ. take() copies a WQE from
+ * guest memory, and only the copy is checked, because the guest can change its
+ * memory at any time. If a driver breaks a rule, the operation calls
+ * rdma_hca_wq_break(), or breaks the whole device, and fails.
  */
 struct RdmaHcaWqOps {
-    bool is_direct;                 /* for inspection */
-    /* How many WQEs may be in flight */
+    bool is_direct;                 /* reported by query-rdma */
+    /* The most WQEs that can be in flight */
     uint32_t (*depth)(const RdmaHcaWq *wq);
     /*
      * Copy the next WQE to a buffer of the guest interface, which decode_send()
-     * or decode_recv() reads next, and fill in the ring's part of @inflight.
-     * False if there is none.
+     * or decode_recv() reads next, and fill in @index and @ndescs of @inflight.
+     * False if there is no WQE.
      */
     bool (*take)(RdmaHca *hca, RdmaHcaWq *wq, RdmaHcaInflight *inflight);
     /* Undo the last take() of this queue. */
     void (*put_back)(RdmaHca *hca, RdmaHcaWq *wq);
-    /* Return the oldest @count that are in flight to the driver. Optional. */
+    /*
+     * The oldest @count WQEs in flight are done: return their entries of the
+     * ring to the driver. Optional.
+     */
     void (*retire)(RdmaHca *hca, RdmaHcaWq *wq, uint32_t count);
     /*
      * Count the WQEs that the driver has posted and the device has not taken.
-     * False if that cannot be told, and @n is undefined. Changes nothing.
+     * False if the form cannot count them; @n is then undefined. The queue does
+     * not change.
      */
     bool (*count)(RdmaHca *hca, const RdmaHcaWq *wq, uint32_t *n);
-    /* Do the driver's counters make sense? If not, break the queue. */
+    /* Check the driver's counters. False: they are wrong; break the queue. */
     bool (*check)(RdmaHca *hca, RdmaHcaWq *wq);
     /*
-     * The doorbell of an SQ was rung; @alone: as far as the device knows, no
-     * other send follows, and the queue is not worth a rescan. Optional.
+     * The driver has rung the doorbell of an SQ. @alone: the device expects no
+     * further send, so a rescan of the queue does not pay. Optional.
      */
     void (*ring)(RdmaHca *hca, RdmaHcaWq *wq, bool alone);
     /*
-     * The device polls the queue: the driver need not ring. False if the driver
-     * knows that already.
+     * Tell the driver that the device polls the queue, so that the driver need
+     * not ring. False if the driver has been told already.
      */
     bool (*wake)(RdmaHca *hca, RdmaHcaWq *wq);
     /*
-     * take() found no WQE: have the driver ring for the next one. RDMA_NEXT_WR
-     * if there is one already; RDMA_NEXT_LATER, of an SQ only, if the device
-     * polls the queue in its next turn instead.
+     * take() found no WQE: tell the driver to ring for the next one. Returns
+     * RDMA_NEXT_NONE; RDMA_NEXT_WR if a WQE has come meanwhile; or, for an SQ
+     * only, RDMA_NEXT_LATER if the device polls the queue in its next turn.
      */
     RdmaNext (*sleep)(RdmaHca *hca, RdmaHcaWq *wq);
-    /* Drop what was not taken, after @n WQEs were returned just before. */
+    /*
+     * Drop the WQEs that were not taken. The core has just retired @n WQEs; a
+     * ring notifies the driver of both.
+     */
     void (*drain)(RdmaHca *hca, RdmaHcaWq *wq, uint32_t n);
     /* The driver has destroyed the queue. Optional. */
     void (*destroyed)(RdmaHca *hca, RdmaHcaWq *wq);
     /*
-     * After migration, when guest memory may be touched: tell the ring what is
-     * in flight. Optional.
+     * After migration, when the device may access guest memory: tell the ring
+     * which WQEs are in flight. Optional.
      */
     void (*restore_order)(RdmaHca *hca, RdmaHcaWq *wq);
-    /*
-     * Entries of the ring that RdmaHcaInflight is about. NULL: there is no
-     * ring, and index and ndescs are 0.
-     */
+    /* The number of entries of the ring. NULL: the form has no ring. */
     uint32_t (*ring_size)(RdmaHca *hca, const RdmaHcaWq *wq);
 };
 
 /*
- * A CQ. Event queues of a guest interface share their numbers: the table has
- * both.
+ * A CQ, or an event queue of a guest interface: both have numbers of the same
+ * table. The guest interface allocates it, and frees it in free_cq().
  */
 struct RdmaHcaCq {
-    const RdmaHcaCqOps *ops;        /* of its form */
+    const RdmaHcaCqOps *ops;        /* the form */
     uint32_t cqn;
     uint32_t cqe;
     uint32_t users;                 /* queues of QPs; CQs of an event queue */
     bool is_eq;
-    bool error;
+    bool error;                     /* final: no completion is written */
     uint32_t n_held;                /* completions that faults hold back */
-    uint32_t n_reordered;           /* of these, by completion-reorder */
+    uint32_t n_reordered;           /* of @n_held, by completion-reorder */
 };
 
-/* A memory region or a window: they share their numbers. */
+/*
+ * A memory region or a window: both have numbers of the same table. The core
+ * allocates and frees it.
+ */
 struct RdmaHcaMr {
     uint32_t mrn;
     uint32_t type;                  /* RdmaMrType */
     uint32_t key;
-    uint32_t rkey;                  /* of a window: when it was allocated */
-    /* Pages that it is charged for: of the list in use, and of MAP_MR_SG */
+    uint32_t rkey;                  /* of a window: the one of its allocation */
+    /* Pages that are charged: of the list in use, and of MAP_MR_SG */
     uint32_t npages;
     uint32_t pending;
-    uint32_t max_pages;             /* RDMA_MR_FAST_REG */
-    uint32_t mw_type;               /* RdmaMwType, or 0: it is a region */
+    uint32_t max_pages;             /* of RDMA_MR_FAST_REG */
+    uint32_t mw_type;               /* RdmaMwType; 0: a region */
     RdmaHcaPd *pd;
 };
 
-/* An SQ, RQ or SRQ. WQEs are copied when they are taken. */
+/* An SQ, RQ or SRQ, part of its RdmaHcaQp or RdmaHcaSrq */
 struct RdmaHcaWq {
-    const RdmaHcaWqOps *ops;        /* of its form */
+    const RdmaHcaWqOps *ops;        /* the form */
     RdmaQueue kind;
     uint32_t id;                    /* QPN, or number of the SRQ */
     uint32_t max_sge;
     uint32_t max_inline;
-    bool broken;                    /* its driver counts wrongly */
-    void *opaque;                   /* of the guest interface */
-    /* In flight */
-    uint32_t head;                  /* oldest of inflight[] */
+    bool broken;                    /* the driver's counters are wrong */
+    void *opaque;                   /* for the guest interface */
+    /* WQEs in flight: a circular buffer, oldest first */
+    uint32_t head;                  /* the oldest in inflight[] */
     uint32_t count;
-    uint32_t ndescs;                /* of inflight[]; the ring has as many */
-    uint32_t stale;                 /* at the backend, the ring was reset */
-    uint32_t inflight_room;         /* power of 2, or 0 */
+    uint32_t ndescs;                /* sum of their @ndescs */
+    uint32_t stale;                 /* older WQEs, whose ring was reset */
+    uint32_t inflight_room;         /* size of inflight[]: power of 2, or 0 */
     RdmaHcaInflight *inflight;
-    QTAILQ_HEAD(, RdmaHcaHeld) held; /* of RdmaHcaFaults.held */
+    QTAILQ_HEAD(, RdmaHcaHeld) held; /* its part of RdmaHcaFaults.held */
 };
 
+/* An SRQ. The guest interface allocates it, and frees it in free_srq(). */
 struct RdmaHcaSrq {
-    RdmaSrqAttr attr;               /* the limit is the backend's */
+    RdmaSrqAttr attr;               /* the backend has the current limit */
     RdmaHcaPd *pd;
     uint32_t users;                 /* QPs */
     bool error;
     RdmaHcaWq wq;
 };
 
-/* What faults have done to a QP */
+/* The effects of faults on a QP */
 typedef struct RdmaHcaQpFault {
-    /* Its sends are held back: it is stuck, or is to enter ERR */
+    /* The device takes no sends: the QP is stuck, or about to enter ERR. */
     bool held_back;
-    bool fatal;
-    const RdmaHcaFault *stuck;      /* that fault's doing, or NULL */
-    int64_t until;                  /* in virtual time, or INT64_MAX */
-    bool passed;                    /* the next send has met its fault */
-    RdmaHcaFault *met;              /* which strikes it then, or NULL */
-    RdmaHcaFault *struck;           /* the last send, or NULL */
+    bool fatal;                     /* the bottom half moves it to ERR */
+    const RdmaHcaFault *stuck;      /* the fault of kind qp-stuck, or NULL */
+    int64_t until;                  /* end of @stuck, virtual time; INT64_MAX */
+    bool passed;                    /* the next send was matched before */
+    RdmaHcaFault *met;              /* the fault of that send, or NULL */
+    RdmaHcaFault *struck;           /* the fault of the last send, or NULL */
 } RdmaHcaQpFault;
 
+/* A QP. The guest interface allocates it, and frees it in free_qp(). */
 struct RdmaHcaQp {
     RdmaQpInitAttr init;
     RdmaHcaPd *pd;
     RdmaHcaCq *send_cq;
     RdmaHcaCq *recv_cq;
-    RdmaHcaSrq *srq;                /* or NULL; then @rq is not used */
+    RdmaHcaSrq *srq;                /* receives come from here, or NULL: @rq */
     RdmaHcaWq sq;
     RdmaHcaWq rq;
     uint64_t n_errors;
@@ -238,79 +257,91 @@ struct RdmaHcaQp {
     RdmaHcaQpFault fault;
 };
 
-/* Asynchronous events that the driver has yet to be told of */
+/* Asynchronous events that the driver has not received yet */
 typedef struct RdmaHcaEvents {
-    QTAILQ_HEAD(, RdmaHcaEvent) pending;
-    GHashTable *by_key;
-    bool port_active;               /* as the driver has been told */
+    QTAILQ_HEAD(, RdmaHcaEvent) pending; /* oldest first */
+    GHashTable *by_key;             /* the same, by type and id */
+    bool port_active;               /* at the last rdma_hca_port_check() */
 } RdmaHcaEvents;
 
 /*
- * What a guest interface offers its HCA. All are mandatory, unless they say
- * else. Those that decode and serve are called between rdma_hca_enter() and
+ * The callbacks of a guest interface. All are mandatory, unless their comment
+ * says otherwise. The core decodes and serves between rdma_hca_enter() and
  * rdma_hca_leave().
  */
 typedef struct RdmaHcaOps {
-    /* May guest memory be touched and the backend be given work? */
+    /* May the device access guest memory and give the backend work? */
     bool (*is_active)(RdmaHca *hca);
-    /* Has the driver set up the device? For inspection. */
+    /* Has the driver set up the device? Reported by query-rdma. */
     bool (*has_driver)(RdmaHca *hca);
     /* Does the driver take asynchronous events? */
     bool (*has_events)(RdmaHca *hca);
-    /* An event is pending, see rdma_hca_events_next(). */
+    /* An event is pending: schedule work that reads rdma_hca_events_next(). */
     void (*event_pending)(RdmaHca *hca);
     /*
-     * Attributes of the port changed: update what the driver sees, and notify
-     * the driver. False in a stopped VM: not done.
+     * The port has changed: update the attributes that the driver can read, and
+     * notify the driver. False in a stopped VM: the core calls it again later.
      */
     bool (*port_changed)(RdmaHca *hca);
     /*
-     * Decode the WQE that was taken last from qp->sq into @wr, which is zero.
-     * Its lists may lie in hca->sge, and in buffers of the guest interface,
-     * until the next take(). A status other than success completes the send
-     * with that error.
+     * Decode the WQE that take() last copied from qp->sq into @wr, which is all
+     * zeros. The lists of @wr may lie in hca->sge and in buffers of the guest
+     * interface; they are valid until the next take(). For a bad WQE set
+     * wr->status: the send then completes with that error.
      */
     void (*decode_send)(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr);
-    /* Likewise of an RQ or SRQ */
+    /* The same for a WQE of an RQ or SRQ */
     void (*decode_recv)(RdmaHca *hca, RdmaHcaWq *wq, RdmaRecvWr *wr);
-    /* Free the object, which was removed. All its references are gone. */
+    /* Free the object. The core has removed it, and has no pointer to it. */
     void (*free_cq)(RdmaHca *hca, RdmaHcaCq *cq);
     void (*free_srq)(RdmaHca *hca, RdmaHcaSrq *srq);
     void (*free_qp)(RdmaHca *hca, RdmaHcaQp *qp);
-    /* The status of device or VM may have changed: look, in the bottom half. */
+    /*
+     * In the bottom half: read the status of the device and the VM, which may
+     * have changed, and call rdma_hca_set_running().
+     */
     void (*update_running)(RdmaHca *hca);
-    /* Serve commands, and notify the driver of what waits. Under the BQL. */
+    /*
+     * In the bottom half, under the BQL: execute commands, and write pending
+     * events and completions that wait for room.
+     */
     void (*serve)(RdmaHca *hca);
-    /* Look for doorbells in memory, before the kicks are run. Optional. */
+    /* Look for doorbells in guest memory, before kicks. Optional. */
     void (*poll_doorbells)(RdmaHca *hca);
     /*
-     * A command that was answered with -EINPROGRESS can be called again.
-     * serve() follows, when the device is active.
+     * The command that returned -EINPROGRESS can be executed again. The core
+     * calls serve() next, when the device is active.
      */
     void (*resume)(RdmaHca *hca);
     /* See RdmaBackendClientOps. */
     void (*flush)(RdmaHca *hca);
-    /* The bits from RDMA_HCA_PENDING_GUEST on. The device may be gone after. */
+    /*
+     * Do the deferred work of bits RDMA_HCA_PENDING_GUEST(n) in @pending. This
+     * may end the device.
+     */
     void (*run_pending)(RdmaHca *hca, uint32_t pending);
 } RdmaHcaOps;
 
-/* A page list as the driver gives it, unchecked */
+/*
+ * A page list in guest memory, as the driver describes it: unchecked until
+ * rdma_hca_pages_check() or rdma_hca_pages_check_num()
+ */
 typedef struct RdmaHcaPages {
     uint64_t iova;
     uint64_t length;                /* bytes */
-    uint64_t table;                 /* DMA address of the list, or the root */
+    uint64_t table;                 /* DMA address of the list or root table */
     uint32_t npages;
     uint32_t page_shift;            /* 0: RDMA_PAGE_SHIFT */
-    uint32_t levels;                /* of tables; 0: a list */
+    uint32_t levels;                /* of page tables; 0: a flat list */
 } RdmaHcaPages;
 
-/* The GIDs whose first @bits bits are those of @gid. */
+/* A prefix of GIDs: all that agree with @gid in their first @bits bits */
 typedef struct RdmaHcaGids {
     uint8_t gid[RDMA_GID_LEN];
     unsigned bits;
 } RdmaHcaGids;
 
-/* Objects that the backend has loaded from a migration stream */
+/* How many objects the backend has loaded from a migration stream */
 typedef struct RdmaHcaLoaded {
     uint32_t mrs;
     uint32_t mws;
@@ -318,69 +349,70 @@ typedef struct RdmaHcaLoaded {
     uint32_t qps;
 } RdmaHcaLoaded;
 
+/* An HCA, part of the device @owner. The tables are internal to the core. */
 struct RdmaHca {
     const RdmaHcaOps *ops;
-    Object *owner;                  /* whose part it is */
-    DeviceState *dev;               /* the device as its user knows it */
+    Object *owner;                  /* the object that embeds the RdmaHca */
+    DeviceState *dev;               /* the device that the user has added */
     QTAILQ_ENTRY(RdmaHca) next;     /* in rdma_hcas */
 
     RdmaBackend *backend;
     RdmaBackendClass *bc;
-    bool own_backend;
-    RdmaBackendLimits limits;       /* of device and backend together */
-    QEMUBH *bh;
+    bool own_backend;               /* the core made it for a netdev */
+    RdmaBackendLimits limits;       /* what both device and backend can do */
+    QEMUBH *bh;                     /* in the main loop */
     AioContext *ctx;                /* of the iothread, or NULL */
-    QEMUBH *work_bh;                /* likewise: its part of @bh */
+    QEMUBH *work_bh;                /* for work queues, in @ctx; or NULL */
 
     RdmaHcaTable pds;
     RdmaHcaTable cqs;
-    RdmaHcaTable mrs;               /* and windows */
-    uint32_t n_mws;                 /* of them */
+    RdmaHcaTable mrs;               /* regions and windows */
+    uint32_t n_mws;                 /* windows in @mrs */
     RdmaHcaTable srqs;
     RdmaHcaTable qps;
-    uint64_t counters_base[RDMA_NUM_COUNTERS]; /* of the backend */
+    uint64_t counters_base[RDMA_NUM_COUNTERS]; /* the backend's, at 0 here */
     uint64_t mr_pages;              /* charged for MRs and WQEs */
-    uint64_t max_mr_pages;          /* 0 before rdma_hca_start(): by RAM */
+    uint64_t max_mr_pages;          /* limit; 0: rdma_hca_start() sets it */
     uint32_t cmd_budget;            /* left for commands in this turn */
-    RdmaHcaWalk *walk;              /* of the command in progress, or NULL */
+    RdmaHcaWalk *walk;              /* page list being read, or NULL */
     uint32_t extensions;            /* RDMA_EXT_* that the driver uses */
-    RdmaHcaGids *allowed_gids;      /* or NULL: all are */
+    RdmaHcaGids *allowed_gids;      /* NULL: all GIDs are allowed */
     uint32_t n_allowed_gids;
     RdmaHcaLoaded loaded;
-    RdmaSge *sge;                   /* of the last WQE, see decode_send() */
+    RdmaSge *sge;                   /* buffer for decode_send() and _recv() */
 
     uint64_t n_qp_errors;
     RdmaHcaQpError last_error;
-    uint32_t error_qpn;             /* of the last one */
-    bool error_untold;              /* no event for QMP has told of it */
+    uint32_t error_qpn;             /* QP of @last_error */
+    bool error_untold;              /* no QMP event has reported it yet */
     RdmaHcaEvents events;
-    uint8_t fault_points;           /* where faults are looked for */
-    RdmaHcaFaults *faults;          /* or NULL: there were none so far */
+    uint8_t fault_points;           /* RDMA_HCA_FAULT_AT_* of active faults */
+    RdmaHcaFaults *faults;          /* NULL: the user has added none */
 
-    /* Bits of QPs, and after these of SRQs, that are to be kicked */
+    /* Scheduled queues: a bit for each QPN, and then for each SRQ */
     unsigned long *kicks;
     bool any_kicks;
     uint32_t next_kick;             /* the bit to begin with */
-    uint32_t kick_budget;           /* left for doorbells until @bh runs */
-    bool running;                   /* as told to the backend */
-    bool may_dma;                   /* was running since RDMA_RUN_NO_DMA */
-    bool port_changed;              /* in a stopped VM */
-    bool unrealizing;               /* a busy backend may delay the end */
-    void (*end)(RdmaHca *hca);      /* of rdma_hca_end(), or NULL */
+    uint32_t kick_budget;           /* left for doorbells in this turn */
+    bool running;                   /* the backend runs */
+    bool may_dma;                   /* ran since the last RDMA_RUN_NO_DMA */
+    bool port_changed;              /* while the VM was stopped */
+    bool unrealizing;               /* until @end, which may be delayed */
+    void (*end)(RdmaHca *hca);      /* from rdma_hca_end(), or NULL */
 };
 
 /*
- * What is put off while the backend is busy: the bottom halves. Guest
- * interfaces have the bits from RDMA_HCA_PENDING_GUEST on.
+ * Bits of work that the backend defers while it is busy: the two bottom halves,
+ * and, from RDMA_HCA_PENDING_GUEST(0) on, work of the guest interface.
  */
 #define RDMA_HCA_PENDING_BH RDMA_PENDING_DEVICE(0)
 #define RDMA_HCA_PENDING_WORK RDMA_PENDING_DEVICE(1)
 #define RDMA_HCA_PENDING_GUEST(n) RDMA_PENDING_DEVICE(2 + (n))
 
 /*
- * Every entry into the device that works on objects is between these two, see
- * rdma_backend_enter(). After the outermost rdma_hca_leave() the device may be
- * gone.
+ * Call these two around every access to objects, see rdma_backend_enter().
+ * Calls nest. The outermost rdma_hca_leave() may end the device, so the caller
+ * must not use @hca after it.
  */
 static inline void rdma_hca_enter(RdmaHca *hca)
 {
@@ -392,7 +424,10 @@ static inline void rdma_hca_leave(RdmaHca *hca)
     rdma_backend_leave(hca->backend);
 }
 
-/* Is there an entry further up on the stack? Then nothing may be freed. */
+/*
+ * Is there an rdma_hca_enter() further up on the stack? Then no object may be
+ * freed, because a caller may use it.
+ */
 static inline bool rdma_hca_busy(const RdmaHca *hca)
 {
     return hca->backend && rdma_backend_busy(hca->backend);
@@ -403,7 +438,7 @@ static inline bool rdma_hca_is_active(RdmaHca *hca)
     return hca->ops->is_active(hca);
 }
 
-/* Is there a region for fast registration? */
+/* Can regions be of RDMA_MR_FAST_REG? */
 static inline bool rdma_hca_has_mem_mgt(const RdmaHca *hca)
 {
     return hca->limits.device_cap_flags & RDMA_HCA_CAP_MEM_MGT_EXTENSIONS;
@@ -412,27 +447,35 @@ static inline bool rdma_hca_has_mem_mgt(const RdmaHca *hca)
 /* hca.c: the adapter as a whole */
 
 typedef QTAILQ_HEAD(RdmaHcas, RdmaHca) RdmaHcas;
-/* Those that are realized. Under the BQL. */
+/* All realized HCAs. Under the BQL. */
 extern RdmaHcas rdma_hcas;
 
 /*
- * @hca is a part of @owner, and @dev is the device that its user has added,
- * whose reentrancy guard the bottom halves use. Call before
- * rdma_hca_backend_get().
+ * Call first. @owner embeds @hca. @dev is the device that the user has added;
+ * the bottom half uses its reentrancy guard. @ops stays the caller's.
  */
 void rdma_hca_init(RdmaHca *hca, const RdmaHcaOps *ops, Object *owner,
                    DeviceState *dev);
-/* hca->limits are final: make tables and bottom halves, and show it to QMP. */
+/*
+ * Call at the end of realize, when hca->limits are final: make the tables and
+ * bottom halves, and add the HCA to rdma_hcas.
+ */
 void rdma_hca_start(RdmaHca *hca);
 /*
- * The device is unrealized: hide it from QMP, serve no one, and call @end as
- * soon as nothing on the stack uses the device any more; @end calls
+ * The device is unrealized: remove it from rdma_hcas, stop serving it, and call
+ * @end as soon as no function on the stack uses the device. @end calls
  * rdma_hca_detach() and rdma_hca_free().
  */
 void rdma_hca_end(RdmaHca *hca, void (*end)(RdmaHca *hca));
-/* Device reset: no objects, no events, counters are 0. Not within itself. */
+/*
+ * Device reset: reset the backend, remove all objects and events, and set
+ * counters to 0. Not if rdma_hca_busy() before the caller's rdma_hca_enter().
+ */
 void rdma_hca_reset(RdmaHca *hca);
-/* Remove all objects, after the backend has done so. Part of both others. */
+/*
+ * Remove all objects, after the backend has removed its own. rdma_hca_reset()
+ * and rdma_hca_free() do so.
+ */
 void rdma_hca_objects_reset(RdmaHca *hca);
 /* Undo rdma_hca_start(), after rdma_hca_detach(). */
 void rdma_hca_free(RdmaHca *hca);
@@ -440,24 +483,28 @@ void rdma_hca_free(RdmaHca *hca);
 /* consumer.c: the backend */
 
 /*
- * Find the backend that the properties "netdev", "rdmadev" and "mac" name, or
- * make one. After a failure: rdma_hca_backend_put().
+ * Use the backend @rdmadev, or make one for @netdev. The parameters are
+ * properties of the user, which this checks: one of the two must be set, and
+ * @mac only with @netdev. Call rdma_hca_backend_put() also after a failure.
  */
 bool rdma_hca_backend_get(RdmaHca *hca, const char *netdev,
                           RdmaBackend *rdmadev, const MACAddr *mac,
                           Error **errp);
 /*
- * Attach to hca->backend with hca->limits, which come back as those of device
- * and backend together. @dma_as: where the driver's addresses lie.
+ * Attach to hca->backend. Lower hca->limits, which the caller has set, to what
+ * the backend can do. @dma_as: the address space of the driver's addresses.
  */
 bool rdma_hca_attach(RdmaHca *hca, AddressSpace *dma_as, Error **errp);
 void rdma_hca_detach(RdmaHca *hca);
-/* The driver uses these of RDMA_EXT_*. */
+/* Set the RDMA_EXT_* that the driver uses. */
 void rdma_hca_use_extensions(RdmaHca *hca, uint32_t extensions);
-/* Let a backend go that is not attached. Part of rdma_hca_detach(). */
+/* Release a backend that is not attached. rdma_hca_detach() does so, too. */
 void rdma_hca_backend_put(RdmaHca *hca);
 
-/* ram.c: guest memory, and nothing but RAM: what else there is takes long */
+/*
+ * ram.c: access to guest RAM. Other memory, such as MMIO, takes too long to
+ * access. Functions that return bool return false if the address is not RAM.
+ */
 
 /* Guest RAM, while the backend is attached */
 static inline const RdmaRam *rdma_hca_ram(const RdmaHca *hca)
@@ -468,58 +515,68 @@ static inline const RdmaRam *rdma_hca_ram(const RdmaHca *hca)
 /* Copy @len bytes of RAM at DMA address @addr. */
 bool rdma_hca_read_ram(const RdmaRam *ram, uint64_t addr, void *buf,
                        size_t len);
-/* Copy @len bytes to RAM, in one piece. */
+/* Copy @len bytes to DMA address @addr; false also if RAM is not contiguous. */
 bool rdma_hca_write_ram(const RdmaRam *ram, uint64_t addr, const void *buf,
                         uint64_t len);
-/* Read @n little-endian addresses. */
+/* Read @n little-endian addresses into @addrs. Logs a guest error. */
 bool rdma_hca_read_addrs(const RdmaRam *ram, uint64_t addr, uint32_t n,
                          uint64_t *addrs);
-/* A 32-bit word in RAM, at an aligned address */
+/*
+ * Read or write a little-endian word atomically. False also if @addr is not
+ * aligned. The read is an acquire.
+ */
 bool rdma_hca_load_word(const RdmaRam *ram, uint64_t addr, uint32_t *value);
 bool rdma_hca_store_word(const RdmaRam *ram, uint64_t addr, uint32_t value);
-/* Likewise: take all bits of it by an atomic operation. */
+/* Exchange such a word with 0, atomically. */
 bool rdma_hca_take_bits(const RdmaRam *ram, uint64_t addr, uint32_t *bits);
 /*
- * The host's address of @len bytes of RAM in one piece, and aligned for a word,
- * for as long as RCU is locked. NULL if it is something else. Writes there are
- * followed by rdma_ram_written().
+ * The host's address of @len contiguous bytes of RAM, valid while the caller
+ * holds the RCU read lock. NULL if the memory is not RAM, not contiguous, or
+ * not aligned for a word. After a write the caller calls rdma_ram_written().
  */
 void *rdma_hca_words_at(const RdmaRam *ram, uint64_t addr, uint64_t len,
                         bool is_write);
 
 /* table.c: objects by number */
 
-/* Numbers are @first to @end - 1. */
+/* Make an empty table for the numbers @first to @end - 1. */
 void rdma_hca_table_init(RdmaHcaTable *t, uint32_t first, uint32_t end);
 void rdma_hca_table_free(RdmaHcaTable *t);
-/* The table is empty: start at a random number, which peers cannot guess. */
+/*
+ * Start the search of an empty table at a random number, so that peers cannot
+ * guess numbers.
+ */
 void rdma_hca_table_scatter(RdmaHcaTable *t);
-/* Finds a number that is not in use; false if there is none. */
+/* Find a free number, but do not reserve it. False if all are in use. */
 bool rdma_hca_table_find(RdmaHcaTable *t, uint32_t *id);
+/* Put @obj at the free number @id. The table does not own @obj. */
 void rdma_hca_table_set(RdmaHcaTable *t, uint32_t id, void *obj);
 void rdma_hca_table_clear(RdmaHcaTable *t, uint32_t id);
-/* @id, which is free, is the number to be found next. */
+/* Have the next rdma_hca_table_find() return the free number @id. */
 void rdma_hca_table_again(RdmaHcaTable *t, uint32_t id);
-/* The first object from number @id on, which becomes its number, or NULL. */
+/*
+ * The first object whose number is at least *@id, or NULL. Sets *@id to that
+ * number.
+ */
 void *rdma_hca_table_next(const RdmaHcaTable *t, uint32_t *id);
 
 /*
- * For each object @obj of table @t and its number @n, in order; @obj may be
- * taken away meanwhile. What is not in use costs a bit, not a slot: tables are
- * large, and mostly empty.
+ * For each object @obj of table @t and its number @n, in order. The body may
+ * remove @obj. The loop reads the bitmap, because tables are large and mostly
+ * empty.
  */
 #define RDMA_HCA_FOREACH(t, n, obj)                            \
     for (uint32_t n = (t)->first;                                       \
          ((obj) = rdma_hca_table_next(t, &n)); n++)
 
-/* The object with the number @id, which may be any, or NULL. */
+/* The object with the number @id, or NULL. @id may be out of range. */
 static inline void *rdma_hca_table_get(const RdmaHcaTable *t,
                                        uint32_t id)
 {
     return id < t->end ? t->slot[id] : NULL;
 }
 
-/* The CQ @cqn; NULL if there is none, or it is an event queue. */
+/* The CQ @cqn; NULL if it does not exist, or is an event queue. */
 static inline RdmaHcaCq *rdma_hca_cq_get(RdmaHca *hca, uint32_t cqn)
 {
     RdmaHcaCq *cq = rdma_hca_table_get(&hca->cqs, cqn);
@@ -527,7 +584,7 @@ static inline RdmaHcaCq *rdma_hca_cq_get(RdmaHca *hca, uint32_t cqn)
     return cq && !cq->is_eq ? cq : NULL;
 }
 
-/* The region @mrn; NULL if there is none, or it is a window. */
+/* The region @mrn; NULL if it does not exist, or is a window. */
 static inline RdmaHcaMr *rdma_hca_mr_get(RdmaHca *hca, uint32_t mrn)
 {
     RdmaHcaMr *mr = rdma_hca_table_get(&hca->mrs, mrn);
@@ -538,75 +595,77 @@ static inline RdmaHcaMr *rdma_hca_mr_get(RdmaHca *hca, uint32_t mrn)
 /* sched.c: the bottom half */
 
 /*
- * Run it when the device is left: what there is to send goes first, and a vCPU
- * that rings wakes the main loop once at most.
+ * Schedule the bottom half. Within the device this waits for the outermost
+ * rdma_hca_leave(), so that sends go first, and a vCPU that rings wakes the
+ * main loop at most once.
  */
 void rdma_hca_bh_schedule(RdmaHca *hca);
-/* Likewise its part that is about work queues: with an iothread that one's. */
+/* The same for the bottom half of work queues, which an iothread may run. */
 void rdma_hca_work_schedule(RdmaHca *hca);
 /*
- * Have it kick the queues of @qp, or @srq, or fail what is broken. Any thread
- * with the BQL may do so, also one that has not entered the device.
+ * Have that bottom half kick the queues of @qp, or @srq, or fail a broken one.
+ * The caller holds the BQL, or has entered the device.
  */
 void rdma_hca_wq_schedule(RdmaHca *hca, const RdmaHcaWq *wq);
 void rdma_hca_qp_schedule(RdmaHca *hca, RdmaHcaQp *qp);
 void rdma_hca_srq_schedule(RdmaHca *hca, RdmaHcaSrq *srq);
-/* The driver counts wrongly: the QP, or SRQ, is to fail. */
+/* The driver's counters are wrong: have the bottom half fail the QP or SRQ. */
 void rdma_hca_wq_break(RdmaHca *hca, RdmaHcaWq *wq);
 
 /* run.c: kicks and bottom halves */
 
 /*
- * The queue may have work: have the backend look. @alone: see
- * RdmaHcaWqOps.ring(). In the device, see rdma_hca_enter().
+ * The queue may have work: have the backend poll it. @alone: see
+ * RdmaHcaWqOps.ring(). Call after rdma_hca_enter().
  */
 void rdma_hca_kick(RdmaHca *hca, RdmaHcaWq *wq, bool alone);
 /*
- * A doorbell: kick the queue now, or in the bottom half if the device is busy
- * or the budget for doorbells is used up. The device may be gone after it.
+ * The driver has rung a doorbell: enter the device and kick the queue. If the
+ * device is busy, or the budget for doorbells is used up, the bottom half kicks
+ * the queue. The call may end the device.
  */
 void rdma_hca_ring(RdmaHca *hca, RdmaHcaWq *wq);
 /*
- * For guest interfaces with doorbells of their own kind: enter the device to
- * serve one. False: the caller schedules the queue instead.
+ * For guest interfaces that serve a doorbell themselves: enter the device. The
+ * caller calls rdma_hca_leave(). False: the caller schedules the queue instead.
  */
 bool rdma_hca_enter_to_kick(RdmaHca *hca);
 /* Schedule all queues. */
 void rdma_hca_kick_all(RdmaHca *hca);
 /*
- * @running: driver, VM and device let the backend work; @ready: all but the VM
- * do. Tell the backend, and return whether @running has changed.
+ * Tell the backend whether it may work. @ready: driver and device allow that;
+ * @running: so does the VM. Returns whether @running has changed.
  *
- * A driver may free its memory when the device is broken or may not be bus
- * master, and its successor when the device is not set up any more: peers must
- * not write there.
+ * Without @ready peers must not write to guest memory: a driver may free it
+ * when the device is broken or is not bus master, and so may the next driver
+ * when the device is not set up.
  */
 bool rdma_hca_set_running(RdmaHca *hca, bool running, bool ready);
 
-/* check.c: values that the driver gives for a field */
+/* check.c: checks of a field of the guest, which log a guest error */
 
-/* Is it @min to @max? If not, log an error of the guest. */
+/* Is @value at least @min and at most @max? */
 bool rdma_hca_check_range(const char *field, uint64_t value, uint64_t min,
                           uint64_t max);
-/* Has it no other flags than @known? */
+/* Has @value no flags except those in @known? */
 bool rdma_hca_check_flags(const char *field, uint64_t value, uint64_t known);
 
 /*
- * Verbs. They check what a driver gives, in host byte order, and return 0 or a
- * negative errno; then nothing has changed, and what is to be filled in is
+ * Verbs. Arguments are those of the driver, in host byte order; a verb checks
+ * them. After an error nothing has changed, and output parameters are
  * undefined. After -EINPROGRESS the guest interface calls the same function
- * again with the same arguments when RdmaHcaOps.resume() says so; it then comes
- * to the same number.
+ * again, with the same arguments, when the core calls RdmaHcaOps.resume(). The
+ * second call gives a new object the same number.
  *
- * Commands that bring lists of pages come in two functions: the guest interface
- * calls the one that checks, reads the list by rdma_hca_pages_read_on(), calls
- * the one that executes, and then rdma_hca_pages_give_back().
+ * A command with a page list has two functions. The guest interface calls the
+ * one that checks, reads the list by rdma_hca_pages_read_on(), calls the one
+ * that executes, and then calls rdma_hca_pages_give_back().
  *
- * Objects of queues are allocated by the guest interface, which embeds them:
- * _add() gives one its number, PD and CQs, then the guest interface gives it
- * its form, then _create() makes it in the backend; if that fails the object is
- * removed, and freed by RdmaHcaOps.free_*(). _add() and _remove() are also for
- * migration and reset, where the backend looks after itself.
+ * A guest interface makes a CQ, SRQ or QP in three steps. It allocates the
+ * object, and _add() sets its number, PD and CQs. The guest interface sets the
+ * form, that is @ops. _create() makes the object in the backend; if that fails,
+ * the core removes the object, and frees it by RdmaHcaOps.free_*(). Migration
+ * calls only _add(), because the backend loads its objects from the stream.
  */
 
 /* pd.c: protection domains */
@@ -617,54 +676,62 @@ RdmaHcaPd *rdma_hca_pd_add(RdmaHca *hca, uint32_t pdn);
 
 /* pages.c: page lists, of regions and of queues in memory */
 
-/* Is it a list that a region can have? Fills in the default of @page_shift. */
+/*
+ * Can a region have the list? 0 or -EINVAL. Replaces @page_shift 0 by the
+ * default.
+ */
 int rdma_hca_pages_check(RdmaHca *hca, RdmaHcaPages *p);
-/* Does it have @npages, and levels for so many? 0 or -EINVAL. */
+/* Does the list have @npages, and enough levels for them? 0 or -EINVAL. */
 int rdma_hca_pages_check_num(const RdmaHcaPages *p, uint64_t npages);
 /*
- * All lists together have a limit: count @npages more, or -ENOMEM. To undo it,
- * subtract them from hca->mr_pages.
+ * Add @npages to hca->mr_pages; -ENOMEM if that exceeds hca->max_mr_pages. To
+ * undo this, subtract them.
  */
 int rdma_hca_pages_charge(RdmaHca *hca, uint32_t npages);
 /*
- * Read a list that was checked into *@pages, to be freed by g_free(). It
- * counts in hca->mr_pages from then on; -ENOMEM if all regions together have
- * too many.
+ * Read a checked list into *@pages, and charge its pages. The caller owns the
+ * array, and frees it by g_free(). -ENOMEM if the charge fails, -EINVAL if the
+ * list is not in RAM or an address is not aligned.
  */
 int rdma_hca_pages_read(RdmaHca *hca, const RdmaHcaPages *p, uint64_t **pages);
 /*
- * The same for a command, whose list may be long: -EINPROGRESS when the budget
- * of this turn is used up. The command is executed again in the next turn, and
- * comes to its end here.
+ * The same for a command, whose list may be long: -EINPROGRESS when
+ * hca->cmd_budget is used up. The guest interface executes the command again in
+ * the next turn, and this function goes on where it stopped. *@pages is NULL if
+ * the backend has taken the list already.
  */
 int rdma_hca_pages_read_on(RdmaHca *hca, const RdmaHcaPages *p,
                            uint64_t **pages);
-/* Free a list that was read: its pages do not count any more. */
+/* Free a list that was read, and return its charge. */
 void rdma_hca_pages_free(RdmaHca *hca, uint64_t *pages, uint32_t npages);
-/* Is there a list that the next turn goes on with? */
+/* Did rdma_hca_pages_read_on() stop within a list? */
 bool rdma_hca_pages_reading(const RdmaHca *hca);
 /*
- * A function of mr.c that takes over the list @pages, which @p names, has
- * returned @ret: free the list, or expect it when the command is executed
- * again. The function has returned the charge.
+ * Call after a function of mr.c that takes over the list @pages of @p. After an
+ * error @ret this frees the list. After -EINPROGRESS it notes that the backend
+ * has the list. The function of mr.c has returned the charge in both cases.
  */
 void rdma_hca_pages_give_back(RdmaHca *hca, int ret, uint64_t *pages,
                               const RdmaHcaPages *p);
-/* There is no command in progress any more. */
+/* The command in progress has ended or was dropped: forget its list. */
 void rdma_hca_pages_drop(RdmaHca *hca);
 
 /* mr.c: memory regions */
 
-/* @attr: type, pdn, access and max_pages */
+/* Can a region be created? Reads type, pdn, access and max_pages of @attr. */
 int rdma_hca_mr_check(RdmaHca *hca, const RdmaMrAttr *attr);
-/* Likewise, with iova, length and pages; fills in mrn, lkey and rkey. */
+/*
+ * Create it. Reads iova, length and pages of @attr, too. Sets mrn, lkey and
+ * rkey. On success, and after -EINPROGRESS, the backend owns attr->pages; so
+ * also for the pages of the other functions here.
+ */
 int rdma_hca_mr_create(RdmaHca *hca, RdmaMrAttr *attr);
-/* @flags: RDMA_REREG_*; @attr: mrn, pdn and access */
+/* Reads RDMA_REREG_* of @flags, and mrn, pdn and access of @attr. */
 int rdma_hca_mr_check_rereg(RdmaHca *hca, uint32_t flags,
                             const RdmaMrAttr *attr);
-/* Likewise, with iova, length and pages; fills in lkey and rkey. */
+/* Reads iova, length and pages of @attr, too. Sets lkey and rkey. */
 int rdma_hca_mr_rereg(RdmaHca *hca, uint32_t flags, RdmaMrAttr *attr);
-/* Give a region for fast registration the list that the next REG_MR uses. */
+/* Set the list that the next REG_MR of a region for fast registration uses. */
 int rdma_hca_mr_check_map(RdmaHca *hca, uint32_t mrn, uint32_t npages);
 int rdma_hca_mr_map(RdmaHca *hca, uint32_t mrn, uint64_t iova, uint64_t length,
                     uint64_t *pages, uint32_t npages);
@@ -674,7 +741,7 @@ RdmaHcaMr *rdma_hca_mr_add(RdmaHca *hca, uint32_t mrn, RdmaHcaPd *pd,
 
 /* mw.c: memory windows */
 
-/* @attr: pdn and type; fills in mwn and rkey. */
+/* Reads pdn and type of @attr. Sets mwn and rkey. */
 int rdma_hca_mw_alloc(RdmaHca *hca, RdmaMwAttr *attr);
 int rdma_hca_mw_dealloc(RdmaHca *hca, uint32_t mwn);
 RdmaHcaMr *rdma_hca_mw_add(RdmaHca *hca, const RdmaMwAttr *attr);
@@ -683,10 +750,13 @@ RdmaHcaMr *rdma_hca_mw_add(RdmaHca *hca, const RdmaMwAttr *attr);
 
 void rdma_hca_cq_add(RdmaHca *hca, RdmaHcaCq *cq, uint32_t cqn, uint32_t cqe);
 int rdma_hca_cq_create(RdmaHca *hca, RdmaHcaCq *cq);
-/* The form has room for @cqe: have the backend know, and cq->cqe. */
+/* Set the depth to @cqe, for which the form has room. */
 int rdma_hca_cq_resize(RdmaHca *hca, RdmaHcaCq *cq, uint32_t cqe);
 int rdma_hca_cq_destroy(RdmaHca *hca, uint32_t cqn);
-/* Write no completions any more. The caller sees to the QPs of the CQ. */
+/*
+ * Put the CQ into its error state, and raise an event. QPs of the CQ do not
+ * change: rdma_hca_cq_fail() fails them, too.
+ */
 void rdma_hca_cq_enter_error(RdmaHca *hca, RdmaHcaCq *cq);
 
 /* srq.c: shared receive queues */
@@ -697,30 +767,33 @@ int rdma_hca_srq_create(RdmaHca *hca, RdmaHcaSrq *srq);
 int rdma_hca_srq_modify(RdmaHca *hca, uint32_t srqn, uint32_t limit);
 int rdma_hca_srq_query(RdmaHca *hca, uint32_t srqn, RdmaSrqAttr *attr);
 int rdma_hca_srq_destroy(RdmaHca *hca, uint32_t srqn);
-/* The SRQ enters its error, and its QPs enter ERR. */
+/* Put the SRQ into its error state, raise an event, and fail its QPs. */
 void rdma_hca_srq_fail(RdmaHca *hca, RdmaHcaSrq *srq);
 
 /* qp.c: queue pairs */
 
 /*
- * All of @init except the numbers of the QP, which the guest interface chooses;
- * @max_wr: depth of the queues. With an SRQ the limits of receives become 0.
+ * Check @init except qpn and wire_qpn. @max_wr: the most WRs that a queue of
+ * this form can have. With an SRQ this sets the limits of receives to 0.
  */
 int rdma_hca_qp_check(RdmaHca *hca, RdmaQpInitAttr *init, uint32_t max_wr);
-/* Find a free number: QPN 1 is for the GSI, and no other. */
+/*
+ * Find a free number. QPN 1 is reserved for the GSI: -EBUSY if there is a GSI.
+ * -ENOMEM if all other numbers are in use.
+ */
 int rdma_hca_qp_find(RdmaHca *hca, RdmaQpType type, uint32_t *qpn);
 void rdma_hca_qp_add(RdmaHca *hca, RdmaHcaQp *qp, const RdmaQpInitAttr *init);
-/* Fills in qp->init.wire_qpn. */
+/* Sets qp->init.wire_qpn. */
 int rdma_hca_qp_create(RdmaHca *hca, RdmaHcaQp *qp);
 int rdma_hca_qp_modify(RdmaHca *hca, uint32_t qpn, uint32_t mask,
                        const RdmaQpAttr *wanted);
 int rdma_hca_qp_query(RdmaHca *hca, uint32_t qpn, RdmaQpAttr *attr);
 int rdma_hca_qp_destroy(RdmaHca *hca, uint32_t qpn);
-/* Is the QP in this state now, or about to enter ERR? */
+/* Is the QP in @state? For ERR: or about to enter ERR? */
 bool rdma_hca_qp_is_in(RdmaHca *hca, RdmaHcaQp *qp, RdmaQpState state);
-/* The QP enters ERR. */
+/* Move the QP to ERR and raise an event, unless it is in ERR. */
 void rdma_hca_qp_fail(RdmaHca *hca, RdmaHcaQp *qp);
-/* The CQ enters its error, and its QPs enter ERR. */
+/* Put the CQ into its error state, and move its QPs to ERR. */
 void rdma_hca_cq_fail(RdmaHca *hca, RdmaHcaCq *cq);
 
 /* mcast.c: multicast groups */
@@ -735,12 +808,15 @@ int rdma_hca_port_query(RdmaHca *hca, RdmaPortAttr *attr);
 int rdma_hca_gid_add(RdmaHca *hca, uint32_t index,
                      const uint8_t gid[RDMA_GID_LEN], uint16_t vlan);
 int rdma_hca_gid_del(RdmaHca *hca, uint32_t index);
-/* The VM goes on, and the port changed while it was stopped. */
+/*
+ * The port has changed, or the VM resumes and the port changed meanwhile: tell
+ * the guest interface, and raise an event if the state is another one.
+ */
 void rdma_hca_port_changed(RdmaHca *hca);
 
 /* gids.c: the GIDs that the guest may use */
 
-/* @text: of the property "allowed-gids", or NULL */
+/* Set hca->allowed_gids. @text: the property "allowed-gids"; NULL: all GIDs */
 bool rdma_hca_gids_parse(RdmaHca *hca, const char *text, Error **errp);
 void rdma_hca_gids_free(RdmaHca *hca);
 bool rdma_hca_gid_allowed(const RdmaHca *hca, const uint8_t gid[RDMA_GID_LEN]);
@@ -748,56 +824,60 @@ bool rdma_hca_gid_allowed(const RdmaHca *hca, const uint8_t gid[RDMA_GID_LEN]);
 /* sq.c: send queues */
 
 /*
- * Of RdmaHcaOps.decode_send(): read the list that the REG_MR @wr brings to its
- * region, and charge it to the WQE, the newest of the queue. Returns the status
- * of @wr.
+ * For RdmaHcaOps.decode_send(): read the page list @p of the REG_MR @wr, and
+ * charge it to the WQE, the newest one in flight. Sets the fields of @wr, which
+ * owns the list. Returns the status for @wr.
  */
 RdmaWcStatus rdma_hca_sq_read_reg(RdmaHca *hca, RdmaHcaQp *qp,
                                   RdmaHcaPages *p, RdmaSendWr *wr);
 
 /* wq.c: work queues */
 
-/* The @i-th oldest WQE that the backend has. */
+/* The @i-th oldest WQE in flight; @i is less than wq->count. */
 RdmaHcaInflight *rdma_hca_wq_inflight(const RdmaHcaWq *wq, uint32_t i);
-/* Add one as the newest, for migration. */
+/* Add a copy of @inflight as the newest WQE, for migration. */
 void rdma_hca_wq_push(RdmaHcaWq *wq, const RdmaHcaInflight *inflight);
-/* The ring of the queue was reset. Returns whether WQEs were lost. */
+/*
+ * The ring of the queue was reset: make WQEs in flight stale. Returns whether
+ * there were any.
+ */
 bool rdma_hca_wq_forget(RdmaHca *hca, RdmaHcaWq *wq);
-/* After migration, when guest memory may be touched */
+/* After migration, when the device may access guest memory */
 void rdma_hca_wqs_restore_order(RdmaHca *hca);
 
-/* loaded.c: migration of the backend, after that of the device */
+/*
+ * loaded.c: comparison of the backend's objects in a migration stream with the
+ * device's. Call these two around the backend's part of the stream.
+ */
 
 void rdma_hca_load_begin(RdmaHca *hca);
-/* Has the backend loaded all objects of the device? If not, report it. */
+/* Has the backend loaded all objects of the device? If not, report an error. */
 bool rdma_hca_load_end(RdmaHca *hca);
 
 /* fault.c: faults of commands */
 
 /*
- * A command is about to be executed, @again: after -EINPROGRESS. 0 if it may
- * be; or an error of its own, -EINPROGRESS among them.
+ * Call before a command is executed. @again: the command has returned
+ * -EINPROGRESS; @qpn: the QP of the command, or RDMA_NO_QPN. 0: execute it.
+ * Otherwise a fault strikes it: return the error, which may be -EINPROGRESS.
  */
 int rdma_hca_command_begin(RdmaHca *hca, RdmaCommand cmd, bool again,
                            uint32_t qpn);
-/* No command is in progress any more. */
+/* The command in progress has ended or was dropped. */
 void rdma_hca_command_end(RdmaHca *hca);
 
 /* counters.c: counters, RDMA_NUM_COUNTERS of them */
 
-/*
- * The driver asks for them, or for those of the port. 0 or a negative errno,
- * -EINPROGRESS among them.
- */
+/* Have the backend read its counters from the host. May be -EINPROGRESS. */
 int rdma_hca_counters_update(RdmaHca *hca);
-/* As they were updated last. */
+/* Get the values of the last update. */
 void rdma_hca_counters_get(RdmaHca *hca, uint64_t *values);
-/* Count on from @values, or from 0 if it is NULL. */
+/* Continue to count from @values; NULL: from 0. */
 void rdma_hca_counters_set(RdmaHca *hca, const uint64_t *values);
 
 /* event.c: asynchronous events */
 
-/* What the id of an event names. */
+/* The kind of object that the id of an event is the number of */
 typedef enum RdmaHcaEventOf {
     RDMA_HCA_EVENT_OF_NONE,
     RDMA_HCA_EVENT_OF_CQ,
@@ -808,23 +888,29 @@ typedef enum RdmaHcaEventOf {
 
 RdmaHcaEventOf rdma_hca_event_of(RdmaEventType type);
 
-/* Tell a driver that takes events, now or when there is room. */
+/*
+ * Make an event pending, if the driver takes events and the object exists. The
+ * guest interface writes it when there is room.
+ */
 void rdma_hca_event_raise(RdmaHca *hca, RdmaEventType type, uint32_t id);
 /*
- * The driver has been told of @event, which rdma_hca_events_next() returned:
- * free it.
+ * The driver has received @event, which rdma_hca_events_next() returned: free
+ * it.
  */
 void rdma_hca_event_done(RdmaHca *hca, const RdmaEvent *event);
 /* The object is gone: drop its pending events. */
 void rdma_hca_events_forget(RdmaHca *hca, RdmaHcaEventOf of, uint32_t id);
-/* Raise an event if the state of the port is not the one last told. */
+/* Raise an event if the port's state differs from that at the last call. */
 void rdma_hca_port_check(RdmaHca *hca);
-/* Pending events, oldest first; @event NULL: the first one */
+/*
+ * The pending event after @event, or the oldest one if @event is NULL. NULL at
+ * the end. The core owns it until rdma_hca_event_done().
+ */
 const RdmaEvent *rdma_hca_events_next(RdmaHca *hca, const RdmaEvent *event);
-/* For migration */
+/* For migration: the most events that can be pending, and how many are */
 uint32_t rdma_hca_events_max(RdmaHca *hca);
 uint32_t rdma_hca_events_count(RdmaHca *hca);
-/* False if it is pending already, or its object does not exist. */
+/* Add a copy of @event. False if it is pending, or there is no such object. */
 bool rdma_hca_event_load(RdmaHca *hca, const RdmaEvent *event);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * virtio-rdma: an RDMA adapter behind virtio.
+ * virtio-rdma: an RDMA adapter that a guest drives through virtio.
  *
- * The guest ABI is in standard-headers/linux/virtio_rdma.h, what moves the
- * data is behind system/rdma-backend.h.
+ * The guest ABI is in standard-headers/linux/virtio_rdma.h. A backend moves the
+ * data: see system/rdma-backend.h.
  */
 #ifndef HW_VIRTIO_RDMA_H
 #define HW_VIRTIO_RDMA_H
@@ -23,7 +23,7 @@ typedef struct VirtIORdmaShadow VirtIORdmaShadow;
 typedef struct VirtIORdmaScratch VirtIORdmaScratch;
 typedef struct VirtIORdmaSaved VirtIORdmaSaved;
 
-/* Properties, as the user gave them. */
+/* Properties as the user has set them; props.c checks their limits */
 typedef struct VirtIORdmaConf {
     char *netdev;
     RdmaBackend *rdmadev;
@@ -34,7 +34,7 @@ typedef struct VirtIORdmaConf {
     uint32_t max_cq;
     uint32_t max_mr;
     uint32_t max_pd;
-    uint64_t max_mr_pages;          /* 0: by the size of RAM */
+    uint64_t max_mr_pages;          /* 0: derived from the size of RAM */
     uint32_t queue_size;
     uint32_t max_qp_wr;             /* of direct queues */
     uint32_t max_sge;
@@ -45,8 +45,8 @@ typedef struct VirtIORdmaConf {
     uint32_t max_srq;
     uint32_t max_srq_wr;
     uint32_t max_mw;
-    uint32_t max_mcast_grp;         /* and QPs of one group */
-    char *allowed_gids;             /* or NULL: all are */
+    uint32_t max_mcast_grp;         /* groups, and QPs of each group */
+    char *allowed_gids;             /* NULL: all GIDs are allowed */
 } VirtIORdmaConf;
 
 struct VirtIORdma {
@@ -54,11 +54,11 @@ struct VirtIORdma {
     RdmaHca hca;
 
     VirtIORdmaConf conf;
-    /* 1 << VIRTIO_RDMA_F_*: wanted; from realize on: offered */
+    /* 1 << VIRTIO_RDMA_F_*: wanted by the user; after realize: offered */
     uint64_t rdma_features;
-    uint32_t doorbells;             /* pages of them that the transport has */
+    uint32_t doorbells;             /* pages of doorbells of the transport */
 
-    /* Only those with numbers below may have virtqueues */
+    /* Objects with lower numbers can have virtqueues, others are direct */
     uint32_t max_vq_qp;
     uint32_t max_vq_cq;
     uint32_t max_vq_srq;
@@ -67,42 +67,47 @@ struct VirtIORdma {
     uint16_t ctrl_seen;             /* for virtio_rdma_ring_check() */
     VirtQueue *event_vq;            /* NULL: F_VERSION_1 is not offered */
     uint16_t event_seen;            /* for virtio_rdma_ring_check() */
-    uint8_t *ctrl_pending;          /* the command in progress, or NULL */
-    bool ctrl_waiting;              /* for virtio_rdma_ctrl_resume() */
+    uint8_t *ctrl_pending;          /* request in progress, or NULL */
+    bool ctrl_waiting;              /* until virtio_rdma_ctrl_resume() */
 
-    VirtIORdmaScratch *scratch;
-    VirtIORdmaSaved *saved;
+    VirtIORdmaScratch *scratch;     /* for one WQE */
+    VirtIORdmaSaved *saved;         /* during migration, or NULL */
 
-    /* Direct CQs that were written to since they were last looked at */
+    /* Direct CQs with completions for which no event was considered yet */
     QTAILQ_HEAD(, VirtIORdmaCq) completed_cqs;
     VirtIORdmaShadow *shadows;      /* one for each page of doorbells */
-    QTAILQ_HEAD(, VirtIORdmaShadow) awake_shadows;
+    QTAILQ_HEAD(, VirtIORdmaShadow) awake_shadows; /* the bottom half polls */
+    /* Work of the bottom half */
     bool sched_all;
-    bool sched_cqs;                 /* their backlogs */
+    bool sched_cqs;                 /* backlogs of CQs */
     bool sched_events;
-    QTAILQ_HEAD(, VirtIORdmaCq) sched_eqs;
+    QTAILQ_HEAD(, VirtIORdmaCq) sched_eqs; /* event queues */
     uint32_t next_flush;            /* the CQ to begin with */
-    bool restore_order;             /* see virtio_rdma_wq_restore_order() */
-    DECLARE_BITMAP(reset_vqs, VIRTIO_QUEUE_MAX);
+    bool restore_order;             /* see RdmaHcaWqOps.restore_order() */
+    DECLARE_BITMAP(reset_vqs, VIRTIO_QUEUE_MAX); /* deferred resets */
     bool ioeventfd;                 /* the transport wants host notifiers */
 
-    /* Virtqueues that outlived their object and were not reset yet */
+    /* Virtqueues whose object was destroyed, and that were not reset since */
     DECLARE_BITMAP(stale_vqs, VIRTIO_QUEUE_MAX);
-    /* Virtqueues whose driver is to be notified */
+    /* Virtqueues of which the driver is notified when the backend is left */
     bool notify;
     DECLARE_BITMAP(notify_vqs, VIRTIO_QUEUE_MAX);
     /* Virtqueues with a host notifier */
     DECLARE_BITMAP(notifiers, VIRTIO_QUEUE_MAX);
 
-    uint8_t *config;
+    uint8_t *config;                /* configuration space */
 };
 
-/* Virtqueues of CQs that the device will have, once it has its doorbells */
+/*
+ * The number of virtqueues for CQs. Call after the transport has set
+ * s->doorbells.
+ */
 uint32_t virtio_rdma_vq_cqs(const VirtIORdma *s);
 
 /*
- * The driver has written @value to page @page of the doorbells: the queues of a
- * direct QP, or a direct SRQ, whose number it is, have work. For the transport.
+ * For the transport: the driver has written @value to page @page of the
+ * doorbells. @value is the number of a direct QP whose queues have work, or,
+ * with VIRTIO_RDMA_DOORBELL_SRQ, of a direct SRQ.
  */
 void virtio_rdma_doorbell(VirtIORdma *s, uint32_t page, uint32_t value);
 
