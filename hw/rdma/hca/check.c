@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Values that the driver gives, against what they may be. One that is wrong is
- * logged as an error of the guest, with its name and limit.
+ * Checks of fields that the driver sets. A wrong value is logged as a guest
+ * error, with the name and the limit of the field.
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The HCA as the client of its backend: attaching to it, and what the backend
- * calls back.
+ * The HCA as the client of its backend: how it finds and attaches to the
+ * backend, and the callbacks of the backend.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -53,7 +53,7 @@ static void event(void *opaque, const RdmaEvent *event)
         cq = rdma_hca_cq_get(hca, event->id);
     }
     if (cq) {
-        /* This raises the event, once; no completion may follow it. */
+        /* This raises the event once; no completion may follow the event. */
         rdma_hca_cq_enter_error(hca, cq);
         return;
     }
@@ -63,7 +63,7 @@ static void event(void *opaque, const RdmaEvent *event)
     srq = event->type == RDMA_EVENT_SRQ_ERR
           ? rdma_hca_table_get(&hca->srqs, event->id) : NULL;
     if (srq) {
-        /* Its QPs fail, too, and the event is raised then. */
+        /* The bottom half fails the SRQ and its QPs, and raises the event. */
         rdma_hca_wq_break(hca, &srq->wq);
         return;
     }
@@ -89,7 +89,7 @@ static void put_back_send(void *opaque, uint32_t qpn, const RdmaSendWr *wr)
     rdma_hca_sq_put_back(hca, qp, wr);
 }
 
-/* The RQ or SRQ @id if the device may look there, or NULL */
+/* The RQ or SRQ @id; NULL if the device may not take WQEs from it */
 static RdmaHcaWq *recv_queue(RdmaHca *hca, RdmaQueue queue, uint32_t id)
 {
     RdmaHcaSrq *srq;
@@ -123,7 +123,10 @@ static uint32_t recv_count(void *opaque, RdmaQueue queue, uint32_t id)
     return wq ? rdma_hca_rq_count(hca, wq) : 0;
 }
 
-/* All queues are kicked when a device that is not active becomes so. */
+/*
+ * True without a queue: when the device becomes active again, all queues are
+ * kicked, so no WQE is missed.
+ */
 static bool recv_sleep(void *opaque, RdmaQueue queue, uint32_t id)
 {
     RdmaHca *hca = opaque;
@@ -246,7 +249,7 @@ void rdma_hca_use_extensions(RdmaHca *hca, uint32_t extensions)
 void rdma_hca_detach(RdmaHca *hca)
 {
     if (hca->work_bh) {
-        /* The iothread may be at work, and schedule it when it leaves. */
+        /* The iothread may run, and schedule work_bh when it leaves. */
         WITH_QEMU_LOCK_GUARD(&hca->backend->lock) {
             qemu_bh_delete(hca->work_bh);
             hca->work_bh = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Counters: those of the backend, counted from the last device reset. After
- * migration they go on from the values of the source.
+ * Counters of the device: the backend's counters since the last device reset.
+ * After migration they continue from the values of the source.
  */
 #include "qemu/osdep.h"
 #include "int.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Completion queues: the objects, and the way of a completion, whatever the
- * form of its CQ.
+ * Completion queues: the objects, and the path of a completion, which is the
+ * same for all forms of CQs.
  */
 #include "qemu/osdep.h"
 #include "trace.h"

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Errors of queue pairs. The device remembers the last one of each, for people
- * on the host; the guest is told by completions and events.
+ * Errors of queue pairs, for people and programs on the host. The device keeps
+ * the last error of each QP for query-rdma. (The guest learns of errors by
+ * completions and events.)
  *
- * Management applications are told by the main loop: the error may come amid
- * the work of the backend, and in the iothread.
+ * The main loop sends the QMP event, because an error may occur while the
+ * backend works, or in the iothread.
  */
 #include "qemu/osdep.h"
 #include "qapi/qapi-events-rdma.h"
 #include "qemu/timer.h"
 #include "int.h"
 
-/* Numbers are those of libibverbs. */
+/* The QAPI schema and the core have the numbers of libibverbs. */
 QEMU_BUILD_BUG_ON((int)RDMA_COMPLETION_STATUS_WR_FLUSH_ERR !=
                   (int)RDMA_WC_WR_FLUSH_ERR);
 QEMU_BUILD_BUG_ON((int)RDMA_COMPLETION_STATUS_RETRY_EXC_ERR !=

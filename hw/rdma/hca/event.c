@@ -2,19 +2,19 @@
 /*
  * Asynchronous events of the backend and the device.
  *
- * Events that the driver has yet to be told of are pending in a list, each
- * pair of type and id once. They are dropped when their object is destroyed,
- * so the length of the list is bounded by the number of objects.
+ * A list has the events that the driver has not received yet. Each pair of type
+ * and id is there at most once, and the events of an object are dropped when it
+ * is destroyed. So the number of objects bounds the length of the list.
  */
 #include "qemu/osdep.h"
 #include "trace.h"
 #include "int.h"
 
-/* An object has at most so many types of events. */
+/* The most types of events that an object can have */
 #define MAX_EVENTS 8
 
 struct RdmaHcaEvent {
-    uint64_t key;                   /* what the table finds it by */
+    uint64_t key;                   /* of the hash table: type and id */
     RdmaEvent event;
     QTAILQ_ENTRY(RdmaHcaEvent) next;
 };
@@ -48,7 +48,7 @@ RdmaHcaEventOf rdma_hca_event_of(RdmaEventType type)
     }
 }
 
-/* Is it an event of the ABI, about an object that exists? */
+/* Does the type have an object, and does that object exist? */
 static bool is_valid(RdmaHca *hca, const RdmaEvent *event)
 {
     switch (rdma_hca_event_of(event->type)) {
@@ -81,7 +81,7 @@ static void drop_events(RdmaHcaEvents *e)
     }
 }
 
-/* Put the event at the end of the list, also if it is pending already. */
+/* Put the event at the end of the list. A pending one moves there. */
 static void add_event(RdmaHcaEvents *e, const RdmaEvent *event)
 {
     uint64_t key = event_key(event);
@@ -117,7 +117,7 @@ void rdma_hca_event_done(RdmaHca *hca, const RdmaEvent *event)
 void rdma_hca_events_forget(RdmaHca *hca, RdmaHcaEventOf of,
                             uint32_t id)
 {
-    /* Thousands may be pending: look for those that the object can have. */
+    /* Thousands may be pending, so look up those that the object can have. */
     for (unsigned type = 0; type <= RDMA_EVENT_GID_CHANGE; type++) {
         RdmaEvent event = { .type = type, .id = id };
         uint64_t key = event_key(&event);
@@ -183,7 +183,7 @@ bool rdma_hca_event_load(RdmaHca *hca, const RdmaEvent *event)
     return true;
 }
 
-/* Made, reset and freed with the device */
+/* Life of the list */
 
 void rdma_hca_events_reset(RdmaHca *hca)
 {

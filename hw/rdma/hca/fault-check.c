@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What faults may be.
+ * Checks of a fault that the user adds: is it possible, and does the device
+ * have room for it?
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -29,7 +30,7 @@ static bool has_lkey(uint8_t opcode)
     }
 }
 
-/* And memory of its peer by an rkey? */
+/* Does a request of this opcode name memory of the peer by an rkey? */
 static bool has_rkey(uint8_t opcode)
 {
     switch (opcode) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The QMP commands about faults: what the user says, and what the device has.
+ * The QMP commands about faults: conversion between the QAPI types of the user
+ * and the faults of the device.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -61,7 +62,7 @@ static bool get_trigger(const RdmaFaultTrigger *from, RdmaHcaFault *f,
                    probability);
         return false;
     }
-    /* One that is less than all that can be drawn is the least there is. */
+    /* A probability below the resolution of random numbers is rounded up. */
     f->probability = MAX(probability * RDMA_HCA_FAULT_ALWAYS, 1);
     return true;
 }
@@ -100,7 +101,7 @@ static bool get_command(const RdmaFaultCommand *from, RdmaHcaFault *f,
     return get_trigger(qapi_RdmaFaultCommand_base(from), f, errp);
 }
 
-/* 0 means that there is none: only who leaves it out may get that. */
+/* In a fault 0 means no duration; a user gets that by leaving it out only. */
 static bool get_duration(bool has, uint32_t ms, RdmaHcaFault *f,
                          Error **errp)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Faults that the user has added, so that programs and drivers of the guest
- * see errors: which work request, completion or command one strikes.
+ * Faults that the user adds, so that programs and drivers of the guest see
+ * errors. This file decides which work request, completion or command a fault
+ * strikes.
  *
- * Those of a work request change it before the backend gets it, so that it
- * fails in its turn, with all that follows from that. While no fault is active
- * the data path looks at RdmaHca.fault_points only, and at a flag of the QP.
+ * A fault of a work request changes the request before the backend gets it. The
+ * request then fails in order, with all consequences of a real error. While no
+ * fault is active, the data path checks only RdmaHca.fault_points and a flag of
+ * the QP.
  */
 #include "qemu/osdep.h"
 #include "migration/blocker.h"
@@ -16,14 +18,17 @@
 
 #define MAX_NS (RDMA_HCA_FAULT_MAX_DURATION_MS * (int64_t)SCALE_MS)
 
-/* A key of no region: the upper 24 bits are its number, from 1 on. */
+/*
+ * A key that no region has: the upper 24 bits of a key are the number of a
+ * region, and numbers begin at 1.
+ */
 #define NO_KEY 0
 
-/* A work request, or a completion, that may meet a fault */
+/* A work request or a completion that a fault may strike */
 typedef struct Work {
-    RdmaHcaQp *qp;               /* NULL: it is in an SRQ */
+    RdmaHcaQp *qp;               /* NULL: a receive of an SRQ */
     uint8_t opcode;                 /* RdmaWcOpcode */
-    /* The peer, if it is in the WR or the completion */
+    /* The peer, if the WR or the completion names it */
     const RdmaAv *av;
     bool has_dest_qpn;
     uint32_t dest_qpn;
@@ -34,7 +39,7 @@ static bool is_recv(uint8_t opcode)
     return opcode == RDMA_WC_RECV || opcode == RDMA_WC_RECV_RDMA_WITH_IMM;
 }
 
-/* Which are there */
+/* Which faults are active, and where the data path has to check for them */
 
 static bool may_strike(const RdmaHcaFault *f)
 {
@@ -106,7 +111,7 @@ static int64_t now(void)
     return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 }
 
-/* loadvm may set the clock back: what lies too far ahead is due. */
+/* loadvm may set the clock back, so a time too far ahead is due, too. */
 bool rdma_hca_fault_is_due(int64_t until)
 {
     int64_t t = now();
@@ -126,7 +131,7 @@ static void earlier(int64_t *next, int64_t until)
     }
 }
 
-/* What nobody does while the driver is not there, or the device is broken */
+/* The times of work that waits while the device is not active */
 static void earlier_of_work(RdmaHca *hca, int64_t *next)
 {
     const RdmaHcaHeld *held;
@@ -204,7 +209,7 @@ void rdma_hca_faults_expire(RdmaHca *hca)
     rdma_hca_faults_update(hca);
 }
 
-/* Added and removed */
+/* Add and remove faults */
 
 static RdmaHcaFaults *get_faults(RdmaHca *hca)
 {
@@ -243,7 +248,7 @@ RdmaHcaFault *rdma_hca_fault_add(RdmaHca *hca,
     QTAILQ_INSERT_TAIL(&fs->list, f, next);
     fs->count++;
     RDMA_HCA_FOREACH(&hca->qps, n, qp) {
-        /* A send that met another one may meet this one, too. */
+        /* Match the next send again: the new fault may strike it, too. */
         if (!qp->fault.held_back) {
             qp->fault.passed = false;
         }
@@ -261,7 +266,7 @@ void rdma_hca_fault_start(RdmaHca *hca, const RdmaHcaFault *f)
     }
 }
 
-/* There is no fault to hold back completions for. */
+/* The last fault is gone: no completion is held back any longer. */
 static void release_held(RdmaHca *hca)
 {
     RdmaHcaHeld *held;
@@ -339,16 +344,16 @@ void rdma_hca_faults_free(RdmaHca *hca)
     hca->fault_points = 0;
 }
 
-/* Which of them strikes */
+/* Decide which fault strikes */
 
-/* The next number of the sequence (a linear congruence, its upper half) */
+/* The upper half of the next state of a linear congruential generator */
 static uint32_t next_random(uint64_t *state)
 {
     *state = *state * 6364136223846793005ull + 1442695040888963407ull;
     return *state >> 32;
 }
 
-/* What matches @f has come: does it strike? */
+/* A work request, completion or command matches @f: does the fault strike? */
 static bool strikes(RdmaHca *hca, RdmaHcaFault *f)
 {
     f->matches++;
@@ -399,7 +404,10 @@ static bool has_peer(RdmaHca *hca, const RdmaHcaFault *f, const Work *w)
             (has_dest_qpn && dest_qpn == f->dest_qpn));
 }
 
-/* Who breaks the GSI breaks RDMA CM for all: it has to be named. */
+/*
+ * A fault strikes the GSI only if the user names its number: without the GSI
+ * RDMA CM does not work for any program of the guest.
+ */
 static bool has_number(const RdmaHcaFault *f, const Work *w)
 {
     if (f->selects & RDMA_HCA_FAULT_QPN) {
@@ -415,7 +423,7 @@ static bool matches(RdmaHca *hca, const RdmaHcaFault *f, const Work *w)
            has_number(f, w) && has_peer(hca, f, w);
 }
 
-/* The fault of those at @point that strikes @w, or NULL */
+/* The first fault at @point that strikes @w, or NULL */
 static RdmaHcaFault *meet(RdmaHca *hca, uint8_t point, const Work *w)
 {
     RdmaHcaFault *f;
@@ -428,7 +436,10 @@ static RdmaHcaFault *meet(RdmaHca *hca, uint8_t point, const Work *w)
     return NULL;
 }
 
-/* The fault that the next send of @qp meets, or NULL */
+/*
+ * The fault that strikes the send @w of @qp, or NULL. A send that was put back
+ * is not matched a second time: it gets the fault that it had.
+ */
 static RdmaHcaFault *meet_send(RdmaHca *hca, RdmaHcaQp *qp, const Work *w)
 {
     RdmaHcaFault *f = qp->fault.met;
@@ -441,7 +452,7 @@ static RdmaHcaFault *meet_send(RdmaHca *hca, RdmaHcaQp *qp, const Work *w)
     if (!f || !may_strike(f)) {
         return NULL;
     }
-    /* It came before, and was put back. */
+    /* rdma_hca_fault_put_back() has taken back the first hit. */
     f->hits++;
     if (!may_strike(f)) {
         update_points(hca);
@@ -496,7 +507,7 @@ bool rdma_hca_fault_send(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr,
             sge[i].lkey = NO_KEY;
         }
         if (!wr->num_sge) {
-            /* It has its data with it, or none. */
+            /* No SGE has a key to replace: data is inline, or there is none. */
             wr->status = RDMA_WC_LOC_PROT_ERR;
         }
         return true;

@@ -11,7 +11,7 @@
 #define IPV6_BITS 128
 #define IPV4_BITS 32
 
-/* ADDRESS or ADDRESS/BITS; IPv4 addresses are mapped to IPv6 as in a GID. */
+/* Parse ADDRESS or ADDRESS/BITS. A GID has IPv4 addresses mapped to IPv6. */
 static bool parse_one(const char *text, RdmaHcaGids *gids, Error **errp)
 {
     g_auto(GStrv) part = g_strsplit(text, "/", 2);

@@ -8,9 +8,11 @@
 #include "qemu/units.h"
 #include "int.h"
 
-/* All page lists together may have so many pages, even in a small guest. */
+/*
+ * The default limit of the pages of all page lists together: this number, or
+ * MR_PAGES_FACTOR for each page of guest RAM if that is more
+ */
 #define MIN_MR_PAGES (8 * MiB)
-/* Or each page of the guest so many times, on average, if that is more. */
 #define MR_PAGES_FACTOR 4
 
 RdmaHcas rdma_hcas = QTAILQ_HEAD_INITIALIZER(rdma_hcas);
@@ -23,7 +25,10 @@ void rdma_hca_init(RdmaHca *hca, const RdmaHcaOps *ops, Object *owner,
     hca->dev = dev;
 }
 
-/* Peers see these numbers: those of a guest say nothing about another one's. */
+/*
+ * Peers see these numbers. Random ones do not let a peer conclude from the
+ * numbers of one guest to those of another.
+ */
 static void scatter(RdmaHca *hca)
 {
     rdma_hca_table_scatter(&hca->mrs);
@@ -55,7 +60,10 @@ void rdma_hca_start(RdmaHca *hca)
     QTAILQ_INSERT_TAIL(&rdma_hcas, hca, next);
 }
 
-/* Callers on the stack have returned, unless an event loop is nested. */
+/*
+ * The device is idle if its callers have returned to the main loop. Within a
+ * nested event loop they have not, and this tries again.
+ */
 static void end_bh(void *opaque)
 {
     RdmaHca *hca = opaque;
@@ -80,9 +88,9 @@ void rdma_hca_end(RdmaHca *hca, void (*end)(RdmaHca *hca))
         return;
     }
     rdma_backend_put_off(hca->backend, RDMA_HCA_PENDING_BH);
-    /* The address space may not, so that nothing may listen there. */
+    /* The address space may go first, so stop listening to it. */
     rdma_ram_cleanup(&hca->backend->ram);
-    /* The memory of both stays until the end. */
+    /* Keep the memory of owner and device until end_bh(). */
     hca->end = end;
     object_ref(hca->owner);
     object_ref(OBJECT(hca->dev));

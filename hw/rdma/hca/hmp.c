@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The monitor's command "info rdma": query-rdma for people.
+ * The monitor's command "info rdma", which prints the results of query-rdma and
+ * query-rdma-faults
  */
 #include "qemu/osdep.h"
 #include "monitor/hmp.h"

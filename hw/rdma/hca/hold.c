@@ -2,10 +2,10 @@
 /*
  * Completions that faults change or hold back.
  *
- * Those of one work queue stay in order (IBTA 10.8.5): after one that is held
- * back the others wait, too. When the work queue is flushed they are due, for
- * drivers wait for that. Without room for another one, the oldest of its work
- * queue is written.
+ * Completions of one work queue stay in order (IBTA 10.8.5): after one that is
+ * held back, later ones wait, too. When the work queue is flushed, all of them
+ * are due, because drivers wait for the flush to end. If no more can be held
+ * back, the oldest one of the work queue is written.
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"
@@ -13,7 +13,7 @@
 #include "trace.h"
 #include "int.h"
 
-/* Completions that one turn writes */
+/* The most completions that one turn writes */
 #define AT_ONCE 256
 
 static bool is_recv(const RdmaWc *wc)
@@ -21,7 +21,7 @@ static bool is_recv(const RdmaWc *wc)
     return wc->opcode >= RDMA_WC_RECV;
 }
 
-/* The work queue that a completion is of; NULL: its QP is gone. */
+/* The work queue of a completion; NULL: its QP is gone */
 static RdmaHcaWq *queue_of(RdmaHca *hca, const RdmaWc *wc)
 {
     RdmaHcaQp *qp = rdma_hca_table_get(&hca->qps, wc->qp_num);
@@ -46,7 +46,7 @@ static void drop(RdmaHca *hca, RdmaHcaWq *wq, RdmaHcaHeld *held)
     g_free(held);
 }
 
-/* Write it after all. False: as rdma_hca_cq_complete(). */
+/* Write a held completion. Returns as rdma_hca_cq_complete() does. */
 static bool release(RdmaHca *hca, RdmaHcaHeld *held)
 {
     RdmaHcaCq *cq = rdma_hca_cq_get(hca, held->cqn);
@@ -58,7 +58,10 @@ static bool release(RdmaHca *hca, RdmaHcaHeld *held)
     return !cq || rdma_hca_cq_complete(hca, cq, &wc, solicited);
 }
 
-/* Thousands may be held: rdma_hca_hold_run() writes some in each turn. */
+/*
+ * Make the held completions of @wq due. There may be thousands, so
+ * rdma_hca_hold_run() writes some of them in each turn.
+ */
 static void release_soon(RdmaHca *hca, RdmaHcaWq *wq)
 {
     RdmaHcaHeld *held;
@@ -72,7 +75,10 @@ static void release_soon(RdmaHca *hca, RdmaHcaWq *wq)
     rdma_hca_bh_schedule(hca);
 }
 
-/* One of @wq was written: what waits for that in other queues goes on. */
+/*
+ * A completion of @wq was written to @cq: completions of other queues that were
+ * to come after it are due.
+ */
 static void release_reordered(RdmaHca *hca, RdmaHcaCq *cq,
                               const RdmaHcaWq *wq)
 {
@@ -196,7 +202,7 @@ void rdma_hca_hold_forget_qp(RdmaHca *hca, RdmaHcaQp *qp)
     if (QTAILQ_EMPTY(&qp->sq.held) && QTAILQ_EMPTY(&qp->rq.held)) {
         return;
     }
-    /* For these, and for the look at the others that is next */
+    /* Pay for freeing these, and for rdma_hca_faults_update() over the rest. */
     rdma_work_pay(&hca->cmd_budget, hca->faults->n_held * RDMA_WORK_ENTRY);
     forget_queue(hca, &qp->sq);
     forget_queue(hca, &qp->rq);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A look at a device and its objects from the host, for QMP.
+ * Inspection of a device and its objects from the host, for query-rdma.
  *
- * The device is entered for a few objects at a time, so that an iothread gets
- * on with its work. In between the objects stay what they are, for only a
- * thread with the BQL makes or destroys any; but what was put off until the
- * device is left may end them all.
+ * This enters the device for a few objects at a time, so that an iothread can
+ * work in between. Meanwhile no object is made or destroyed, because that needs
+ * the BQL. But when the device is left, deferred work may end the device: then
+ * hca->backend is NULL.
  */
 #include "qemu/osdep.h"
 #include "net/net.h"
@@ -14,7 +14,7 @@
 #include "qemu/bitops.h"
 #include "int.h"
 
-/* Objects that are looked at without leaving the device */
+/* Objects that are inspected without leaving the device */
 #define AT_ONCE 32
 
 QEMU_BUILD_BUG_ON(sizeof(RdmaCounters) !=
@@ -186,7 +186,7 @@ static RdmaQueuePairProgress *progress_info(const RdmaQpInspection *in)
     return info;
 }
 
-/* One that has no peer has no attributes of a path. */
+/* Only connected QPs have attributes of a path. */
 static void add_path(RdmaQueuePairDetail *info, const RdmaQpInspection *in)
 {
     const RdmaQpAttr *attr = &in->attr;

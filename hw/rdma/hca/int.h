@@ -8,15 +8,15 @@
 
 #include "hw/rdma/hca.h"
 
-/* The longest ID of a fault, with its end */
+/* Bytes of the longest ID of a fault, with the terminating NUL */
 #define RDMA_HCA_FAULT_ID_ROOM 64
-/* Faults of a device */
+/* The most faults of a device */
 #define RDMA_HCA_MAX_FAULTS 64
-/* Completions that faults hold back at a time */
+/* The most completions that faults hold back at a time */
 #define RDMA_HCA_MAX_HELD 16384
 #define RDMA_HCA_FAULT_MAX_DELAY_MS 600000
 #define RDMA_HCA_FAULT_MAX_DURATION_MS 3600000
-/* Any opcode, any command */
+/* Value of @opcode and @command of a fault: any */
 #define RDMA_HCA_FAULT_ANY UINT8_MAX
 /* A probability of 1 */
 #define RDMA_HCA_FAULT_ALWAYS (1ull << 32)
@@ -28,7 +28,7 @@ enum {
     RDMA_HCA_FAULT_DEST_QPN = 1u << 2,
 };
 
-/* Where active faults are looked for: bits of RdmaHca.fault_points */
+/* Bits of RdmaHca.fault_points: where the data path checks for faults */
 enum {
     RDMA_HCA_FAULT_AT_SEND = 1u << 0,
     RDMA_HCA_FAULT_AT_RECV = 1u << 1,
@@ -36,7 +36,7 @@ enum {
     RDMA_HCA_FAULT_AT_COMMAND = 1u << 3,
 };
 
-/* A fault that the user has added; what its kind does not have is 0. */
+/* A fault that the user has added. Fields that its kind does not use are 0. */
 struct RdmaHcaFault {
     char id[RDMA_HCA_FAULT_ID_ROOM];
     uint8_t kind;                   /* RdmaFaultKind */
@@ -48,24 +48,27 @@ struct RdmaHcaFault {
     uint32_t qpn;
     uint32_t dest_qpn;
     uint8_t dgid[RDMA_GID_LEN];
-    uint64_t after;
-    uint64_t times;                 /* 0: no limit */
-    uint64_t probability;           /* of 2^32 */
+    uint64_t after;                 /* matches that the fault lets pass */
+    uint64_t times;                 /* limit of @hits; 0: no limit */
+    uint64_t probability;           /* in units of 2^-32 */
     uint64_t seed;
-    uint64_t random;                /* state of the sequence */
+    uint64_t random;                /* state of the random numbers */
     uint32_t ms;                    /* delay or duration; 0: none */
-    uint64_t matches;
-    uint64_t hits;
+    uint64_t matches;               /* how often the filters matched */
+    uint64_t hits;                  /* how often the fault struck */
     QTAILQ_ENTRY(RdmaHcaFault) next;
 };
 
-/* A completion that a fault holds back, or an older one of its queue */
+/*
+ * A completion that waits because of its own fault, or after an older one of
+ * its work queue that waits
+ */
 struct RdmaHcaHeld {
     RdmaWc wc;
     uint32_t cqn;
     bool solicited;
-    bool reorder;                   /* until another one has come */
-    int64_t until;                  /* in virtual time, at the latest */
+    bool reorder;                   /* until another queue has completed */
+    int64_t until;                  /* latest time, in virtual time; 0: due */
     QTAILQ_ENTRY(RdmaHcaHeld) next;
     QTAILQ_ENTRY(RdmaHcaHeld) next_of_queue;
 };
@@ -73,29 +76,29 @@ struct RdmaHcaHeld {
 struct RdmaHcaFaults {
     QTAILQ_HEAD(, RdmaHcaFault) list;
     uint32_t count;
-    /* Oldest first; those of one work queue follow each other in time, too */
+    /* Oldest first. Within a work queue @until never decreases. */
     QTAILQ_HEAD(, RdmaHcaHeld) held;
     uint32_t n_held;
-    QEMUTimer *timer;               /* something is due */
+    QEMUTimer *timer;               /* schedules the bottom half */
     Error *blocker;                 /* of migration, or NULL */
-    /* In virtual time; 0: nothing, INT64_MAX: without an end */
+    /* End of the fault, in virtual time; 0: no fault, INT64_MAX: no end */
     int64_t port_until;
     int64_t command_until;
 };
 
 /* error.c: errors of QPs, for people on the host */
 
-/* A completion of @qp has an error, which may be that it was flushed. */
+/* Note a failed completion of @qp, unless @wc was only flushed. */
 void rdma_hca_error_completed(RdmaHca *hca, RdmaHcaQp *qp,
                               const RdmaWc *wc);
-/* An event of @qp has come, which may be an error. */
+/* Note an event of @qp, if it is an error. */
 void rdma_hca_error_event(RdmaHca *hca, RdmaHcaQp *qp,
                           RdmaEventType type);
-/* @error as management applications see it; the caller frees it. */
+/* Convert @error for QMP. The caller frees the result. */
 RdmaQueuePairError *rdma_hca_error_info(const RdmaHcaQpError *error);
-/* What management applications call what completes with @opcode. */
+/* Convert @opcode, a RdmaWcOpcode, for QMP. */
 RdmaCompletionOpcode rdma_hca_error_opcode(uint8_t opcode);
-/* Send RDMA_QP_ERROR for the last error, unless it was sent. */
+/* Send the QMP event RDMA_QP_ERROR for the last error, once. */
 void rdma_hca_error_tell(RdmaHca *hca);
 
 static inline bool rdma_hca_fault_is_of_command(uint8_t kind)
@@ -104,76 +107,81 @@ static inline bool rdma_hca_fault_is_of_command(uint8_t kind)
            kind == RDMA_FAULT_KIND_COMMAND_DELAY;
 }
 
-/* fault-check.c: what faults may be */
+/* fault-check.c: checks of a fault */
 
-/* Is the kind of fault possible for what completes with @opcode? */
+/* Can a fault of @kind strike a WR that completes with @opcode? */
 bool rdma_hca_fault_suits(uint8_t kind, uint8_t opcode);
-/* The fault with that ID, or NULL */
+/* The fault with this ID, or NULL */
 RdmaHcaFault *rdma_hca_fault_find(RdmaHca *hca, const char *id);
-/* Is it one that the device can have? */
+/* Can the device have @fault? Reads all fields, which may be wrong. */
 bool rdma_hca_fault_check(RdmaHca *hca, const RdmaHcaFault *fault,
                           Error **errp);
 
-/* fault.c: faults that the user wants */
+/* fault.c: faults that the user has added */
 
 /*
- * Faults do not migrate: block that, before one is added. False if the VM is
- * migrating, or has to be able to.
+ * Block migration, because faults do not migrate. Call before a fault is added.
+ * False if the VM is migrating, or was started with --only-migratable.
  */
 bool rdma_hca_faults_block_migration(RdmaHca *hca, Error **errp);
-/* Add a fault that was checked. */
+/* Add a copy of @fault, which was checked. */
 RdmaHcaFault *rdma_hca_fault_add(RdmaHca *hca,
                                  const RdmaHcaFault *fault);
-/* The port goes down now, for as long as it says. */
+/* A fault of kind port-down: take the port down for its duration. */
 void rdma_hca_fault_start(RdmaHca *hca, const RdmaHcaFault *fault);
+/* Remove and free @fault. Work that it holds back continues. */
 void rdma_hca_fault_remove(RdmaHca *hca, RdmaHcaFault *fault);
-/* May it strike again, or does it go on? */
+/* Can @fault strike again, or does its effect last? */
 bool rdma_hca_fault_is_active(RdmaHca *hca, const RdmaHcaFault *fault);
 void rdma_hca_faults_free(RdmaHca *hca);
-/* Look at hca->fault_points and the timer anew. */
+/* Compute hca->fault_points, the timer and the blocker of migration again. */
 void rdma_hca_faults_update(RdmaHca *hca);
-/* Time has passed: the port may come up, and QPs go on. */
+/* Time has passed: end the faults of port and QPs that are due. */
 void rdma_hca_faults_expire(RdmaHca *hca);
-/* The QP enters RESET. */
+/* The QP enters RESET: undo all effects of faults on it. */
 void rdma_hca_fault_forget_qp(RdmaHcaQp *qp);
-/* It is in ERR: its sends are not held back any more. */
+/* The QP is in ERR, or its fault is over: do not hold back its sends. */
 void rdma_hca_fault_let_go(RdmaHcaQp *qp);
 /*
- * A send that was decoded, with the SGEs of @wr. False if it is to be held
- * back: then qp->fault says why, and the QP is scheduled. Not in ERR.
+ * Apply a fault to a decoded send. @sge: the list of @wr, which a fault may
+ * change. False if the send is to be held back: then qp->fault has the reason,
+ * and the QP is scheduled. Not for a QP in ERR.
  */
 bool rdma_hca_fault_send(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr,
                          RdmaSge *sge);
 /*
- * The backend puts the last send back: its fault strikes when it comes again,
- * and no other send meanwhile.
+ * The backend puts the last send back. Its fault strikes when the send is taken
+ * again, and strikes no other send before.
  */
 void rdma_hca_fault_put_back(RdmaHca *hca, RdmaHcaQp *qp);
-/* A receive that was decoded; @qp NULL: of an SRQ. It is not held back. */
+/*
+ * Apply a fault to a decoded receive. @qp is NULL for an SRQ. A receive is
+ * never held back.
+ */
 void rdma_hca_fault_recv(RdmaHca *hca, RdmaHcaQp *qp, RdmaRecvWr *wr,
                          RdmaSge *sge);
-/* The fault that a completion meets, or NULL */
+/* The fault that strikes a completion, or NULL */
 RdmaHcaFault *rdma_hca_fault_complete(RdmaHca *hca, RdmaHcaQp *qp,
                                       const RdmaWc *wc);
-/* Is the time of what waits until @until over? */
+/* Has the virtual clock reached @until? */
 bool rdma_hca_fault_is_due(int64_t until);
 
 /* hold.c: completions that faults change or hold back */
 
-/* As rdma_hca_cq_complete(), where there may be a fault. */
+/* As rdma_hca_cq_complete(), but apply a fault if one strikes. */
 bool rdma_hca_hold_complete(RdmaHca *hca, RdmaHcaCq *cq,
                             const RdmaWc *wc, bool solicited);
 /*
- * Write those that are due. A CQ that has failed in that is returned: the
- * caller sees to its QPs, and calls again.
+ * Write completions that are due. If a CQ fails, return it: the caller fails
+ * its QPs, and calls this again. NULL: done.
  */
 RdmaHcaCq *rdma_hca_hold_run(RdmaHca *hca);
-/* Drop those of a QP that was reset or is gone. */
+/* Drop held completions of a QP that was reset or is gone. */
 void rdma_hca_hold_forget_qp(RdmaHca *hca, RdmaHcaQp *qp);
 
-/* inspect.c: a look from the host */
+/* inspect.c: inspection from the host */
 
-/* Which of the objects of a device are wanted. */
+/* Which objects of a device to report: up to @max of each kind, from @first */
 typedef struct RdmaHcaLook {
     bool kinds[RDMA_OBJECT_KIND__MAX];
     bool detail;
@@ -181,23 +189,26 @@ typedef struct RdmaHcaLook {
     uint32_t max;
 } RdmaHcaLook;
 
-/* The caller frees what is returned. */
+/* The caller frees the result. */
 RdmaInfo *rdma_hca_inspect(RdmaHca *hca, const RdmaHcaLook *look);
 
-/* qmp.c: which devices there are */
+/* qmp.c: the list of devices */
 
-/* Those that are realized: RdmaHca, to be freed by g_ptr_array_unref(). */
+/*
+ * All realized HCAs. The array holds references to their owners until
+ * g_ptr_array_unref().
+ */
 GPtrArray *rdma_hca_find_all(void);
-/* The one with that ID or path; NULL and @errp if there is none. */
+/* The HCA of the device with this ID or path, or NULL */
 RdmaHca *rdma_hca_find(const char *name, Error **errp);
-/* As the user may call it: by its ID, or its path if it has none. */
+/* The ID of the device, or its path if it has no ID. The caller frees it. */
 char *rdma_hca_name(RdmaHca *hca);
 
 /* event.c */
 
 void rdma_hca_events_init(RdmaHca *hca);
 void rdma_hca_events_free(RdmaHca *hca);
-/* Device reset: nothing is pending any more. */
+/* Device reset: drop all pending events. */
 void rdma_hca_events_reset(RdmaHca *hca);
 
 /* cq.c: completions */
@@ -208,7 +219,7 @@ bool rdma_hca_cq_complete(RdmaHca *hca, RdmaHcaCq *cq, const RdmaWc *wc,
 /* QP @qpn was reset or is gone: drop its completions that wait for room. */
 void rdma_hca_cq_forget_qp(RdmaHca *hca, RdmaHcaCq *cq, uint32_t qpn);
 
-/* Objects that leave their table; see hca.h for those that enter it. */
+/* Remove an object from its table, and free it; hca.h has the _add(). */
 void rdma_hca_pd_remove(RdmaHca *hca, RdmaHcaPd *pd);
 /* @mr is a region or a window. */
 void rdma_hca_mr_remove(RdmaHca *hca, RdmaHcaMr *mr);
@@ -218,41 +229,41 @@ void rdma_hca_qp_remove(RdmaHca *hca, RdmaHcaQp *qp);
 
 /* mr.c */
 
-/* A key for region or window @mrn: the number, and 8 random bits. */
+/* A key for region or window @mrn: the number, and 8 random bits */
 uint32_t rdma_hca_mr_new_key(uint32_t mrn);
 /*
- * The backend is done with a WQE: the list that it brought is charged to its
- * region, which may use the list now, instead of to the WQE.
+ * The backend is done with a WQE. Charge the page list of its REG_MR to the
+ * region, which may use the list, instead of to the WQE.
  */
 void rdma_hca_pages_pass(RdmaHca *hca, const RdmaHcaInflight *inflight);
 
 /* wq.c: work queues */
 
-/* A queue of the QP or SRQ @id, which is given its form afterwards. */
+/* Initialize a queue of the QP or SRQ @id. The caller sets wq->ops later. */
 void rdma_hca_wq_init(RdmaHcaWq *wq, RdmaQueue kind, uint32_t id,
                       uint32_t max_sge, uint32_t max_inline);
 /*
- * Take the next WQE, which then is the newest in flight. False if there is
- * none; a queue whose driver counts wrongly is broken then.
+ * Take the next WQE, which becomes the newest in flight. False if there is no
+ * WQE, or the queue is full or broken. Wrong counters of the driver break it.
  */
 bool rdma_hca_wq_take(RdmaHca *hca, RdmaHcaWq *wq);
-/* Undo it. */
+/* Undo the last rdma_hca_wq_take() of this queue. */
 void rdma_hca_wq_put_back(RdmaHca *hca, RdmaHcaWq *wq);
-/* The newest in flight */
+/* The newest WQE in flight */
 RdmaHcaInflight *rdma_hca_wq_newest(RdmaHcaWq *wq);
-/* See RdmaHcaWqOps.check() and sleep(): of queues that may be broken. */
+/* RdmaHcaWqOps.check() and sleep(), also for a queue that may be broken */
 bool rdma_hca_wq_check(RdmaHca *hca, RdmaHcaWq *wq);
 RdmaNext rdma_hca_wq_sleep(RdmaHca *hca, RdmaHcaWq *wq);
 /* The backend is done with @count more WQEs, oldest first. */
 void rdma_hca_wq_retire(RdmaHca *hca, RdmaHcaWq *wq, uint32_t count);
-/* Return all buffers as used, those of posted WQEs first. */
+/* Retire all WQEs in flight, and drop those that were not taken. */
 void rdma_hca_wq_drain(RdmaHca *hca, RdmaHcaWq *wq);
-/* Likewise; the driver has destroyed the queue. */
+/* The driver has destroyed the queue: do the same, and tell the form. */
 void rdma_hca_wq_destroy(RdmaHca *hca, RdmaHcaWq *wq);
 
-/* sq.c and rq.c: what the backend takes */
+/* sq.c and rq.c: WQEs for the backend */
 
-/* See RdmaConsumerOps. */
+/* For the operations of RdmaConsumerOps with these names */
 RdmaNext rdma_hca_sq_next(RdmaHca *hca, RdmaHcaQp *qp, bool flush,
                           RdmaSendWr *wr);
 void rdma_hca_sq_put_back(RdmaHca *hca, RdmaHcaQp *qp, const RdmaSendWr *wr);
@@ -262,13 +273,13 @@ uint32_t rdma_hca_rq_count(RdmaHca *hca, RdmaHcaWq *wq);
 /* run.c: kicks and bottom halves */
 
 void rdma_hca_bhs_init(RdmaHca *hca);
-/* Device reset: no queue is scheduled. */
+/* Device reset: cancel scheduled queues. */
 void rdma_hca_bhs_reset(RdmaHca *hca);
 void rdma_hca_bhs_free(RdmaHca *hca);
 
 /* loaded.c */
 
-/* Of RdmaBackendClientOps */
+/* For RdmaBackendClientOps.loaded() */
 bool rdma_hca_loaded(RdmaHca *hca, const RdmaLoaded *obj);
 
 #endif

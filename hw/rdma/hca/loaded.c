@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Migration: the objects that the backend has loaded, against those that the
- * device has loaded before.
+ * Migration: compare the objects that the backend loads with those that the
+ * device has loaded. The device comes first in the stream.
  */
 #include "qemu/osdep.h"
 #include "qemu/error-report.h"
@@ -40,8 +40,8 @@ static bool loaded_mr(RdmaHca *hca, const RdmaMrAttr *attr, uint64_t npages)
         return false;
     }
     /*
-     * The backend's keys of a fast registration are those of the last REG_MR;
-     * its pages may include those of a REG_MR that has not retired yet.
+     * The backend has the keys of the last REG_MR, which the device does not
+     * know. Its pages may include the list of a REG_MR that is still in flight.
      */
     return attr->type == RDMA_MR_FAST_REG
            ? npages <= 2 * mr->max_pages

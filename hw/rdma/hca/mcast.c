@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Multicast groups. The backend has the list of their members, and removes a QP
- * that is destroyed.
+ * Multicast groups. The backend has the lists of their members, and removes a
+ * QP from them when the QP is destroyed.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"

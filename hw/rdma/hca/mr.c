@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory regions: access rights, keys, and the pages that they are charged for.
+ * Memory regions: access rights, keys, and the pages that are charged to them
  */
 #include "qemu/osdep.h"
 #include "qemu/guest-random.h"
@@ -11,7 +11,7 @@
 #define ACCESS_KNOWN (RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE | \
                       RDMA_ACCESS_MW_BIND | RDMA_ACCESS_HINTS | \
                       RDMA_ACCESS_ON_DEMAND)
-/* Flags that the backend is told; the others have no effect. */
+/* Flags that the backend gets; the others have no effect. */
 #define ACCESS_EFFECTIVE (RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE | \
                           RDMA_ACCESS_MW_BIND | RDMA_ACCESS_FLUSH_GLOBAL)
 /* Flags that let peers access the region, so that it has an rkey. */
@@ -117,7 +117,7 @@ int rdma_hca_mr_create(RdmaHca *hca, RdmaMrAttr *attr)
     rdma_hca_table_find(&hca->mrs, &attr->mrn);
     attr->access &= ACCESS_EFFECTIVE;
     attr->lkey = rdma_hca_mr_new_key(attr->mrn);
-    /* REG_MR decides about the access that a fast registration grants. */
+    /* A fast registration needs an rkey: REG_MR sets its access rights. */
     attr->rkey = (attr->access & ACCESS_PEERS) ||
                  attr->type == RDMA_MR_FAST_REG ? attr->lkey : 0;
     mr = rdma_hca_mr_add(hca, attr->mrn, pd, attr->type);
@@ -160,7 +160,10 @@ int rdma_hca_mr_check_rereg(RdmaHca *hca, uint32_t flags,
     return flags & RDMA_REREG_ACCESS ? check_access(hca, attr->access) : 0;
 }
 
-/* What rereg_mr() makes of the keys; holders of the old ones lose access. */
+/*
+ * Set the keys of a reregistration. A new translation gets a new key, so that
+ * holders of the old key lose access.
+ */
 static void renew_keys(const RdmaHcaMr *mr, uint32_t flags, RdmaMrAttr *attr)
 {
     bool peers = flags & RDMA_REREG_ACCESS ? attr->access & ACCESS_PEERS
@@ -185,7 +188,7 @@ int rdma_hca_mr_rereg(RdmaHca *hca, uint32_t flags, RdmaMrAttr *attr)
     }
     renew_keys(mr, flags, attr);
     trace_rdma_hca_mr_rereg(hca->owner, mr->mrn, flags, attr->lkey);
-    /* The old list stays until the backend has taken the new one. */
+    /* Both lists are charged until the backend has taken the new one. */
     ret = hca->bc->modify_mr(hca->backend, flags, attr);
     if (ret) {
         hca->mr_pages -= attr->npages;
@@ -232,7 +235,10 @@ int rdma_hca_mr_map(RdmaHca *hca, uint32_t mrn, uint64_t iova, uint64_t length,
         hca->mr_pages -= npages;
         return ret;
     }
-    /* The backend may use the pending list by now, or has dropped it. */
+    /*
+     * A REG_MR may have put the pending list to use, or the backend has dropped
+     * it: charge the longer one.
+     */
     in_use = MAX(mr->npages, mr->pending);
     hca->mr_pages -= mr->npages + mr->pending - in_use;
     mr->npages = in_use;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory windows, which share their numbers with the memory regions. Only the
- * backend knows what they are bound to.
+ * Memory windows. They are in the table of memory regions, so that numbers and
+ * keys differ. Only the backend knows the region that a window is bound to.
  */
 #include "qemu/osdep.h"
 #include "trace.h"

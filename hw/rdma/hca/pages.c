@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The page lists of memory regions: checked, counted, and read from guest
- * memory, where they are lists or trees of tables.
+ * Page lists: check, charge and read them. In guest memory they are flat lists
+ * or trees of page tables.
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"
@@ -84,16 +84,16 @@ static int read_entries(RdmaHca *hca, uint64_t addr, uint32_t n,
 }
 
 /*
- * Reading the tables of a list, level by level. A list is read in pieces of
- * a page, as tables are.
+ * The state of reading a page list, level by level. A flat list is read in
+ * pieces of the size of a table.
  */
 struct RdmaHcaWalk {
     RdmaHcaPages of;
-    uint32_t level;                 /* of the tables being read; 0: a list */
+    uint32_t level;                 /* of the tables being read; 0: flat list */
     uint32_t done;                  /* entries of this level that are read */
-    uint64_t *tables;               /* of this level, but of the first one */
+    uint64_t *tables;               /* of this level; NULL: the root */
     uint64_t *entries;              /* of this level */
-    bool taken;                     /* all is read; the backend has the list */
+    bool taken;                     /* read; the backend has the list */
 };
 
 static bool same_list(const RdmaHcaPages *a, const RdmaHcaPages *b)
@@ -103,7 +103,7 @@ static bool same_list(const RdmaHcaPages *a, const RdmaHcaPages *b)
            a->page_shift == b->page_shift && a->levels == b->levels;
 }
 
-/* Start at the root, or at the list. Its pages count from here on. */
+/* Start at the root table, or at the flat list, and charge its pages. */
 static int walk_start(RdmaHca *hca, RdmaHcaWalk *w,
                       const RdmaHcaPages *p)
 {
@@ -130,7 +130,7 @@ static uint64_t piece_address(const RdmaHcaWalk *w)
     return w->tables ? w->tables[w->done / TABLE_ENTRIES] : w->of.table;
 }
 
-/* -EINPROGRESS when *@budget is used up. */
+/* Read on. -EINPROGRESS when *@budget is used up. */
 static int walk_on(RdmaHca *hca, RdmaHcaWalk *w, uint32_t *budget)
 {
     for (;;) {
@@ -138,7 +138,7 @@ static int walk_on(RdmaHca *hca, RdmaHcaWalk *w, uint32_t *budget)
         uint32_t shift = below ? TABLE_SHIFT : w->of.page_shift;
         uint32_t n;
 
-        /* rdma_hca_pages_check() has seen to both */
+        /* rdma_hca_pages_check_num() has checked both. */
         assert(w->level <= MAX_LEVELS);
         n = DIV_ROUND_UP(w->of.npages, 1u << below);
         assert(n);
@@ -173,7 +173,7 @@ static int walk_on(RdmaHca *hca, RdmaHcaWalk *w, uint32_t *budget)
     }
 }
 
-/* The pages still count, now for the caller. */
+/* The caller takes over the list and its charge. */
 static uint64_t *walk_take(RdmaHcaWalk *w)
 {
     g_free(w->tables);
@@ -205,7 +205,7 @@ int rdma_hca_pages_read_on(RdmaHca *hca, const RdmaHcaPages *p,
     int ret;
 
     if (hca->walk && !same_list(&hca->walk->of, p)) {
-        /* The driver has changed the command meanwhile */
+        /* The driver has changed the command in its memory: start again. */
         rdma_hca_pages_drop(hca);
     }
     if (!hca->walk) {
@@ -240,8 +240,8 @@ bool rdma_hca_pages_reading(const RdmaHca *hca)
 }
 
 /*
- * The backend has taken the list and is not done with the command: the list
- * counts on, and is NULL when the command comes to read it.
+ * The backend has taken the list, and is not done with the command. Charge the
+ * list meanwhile. When the command is executed again, the list reads as NULL.
  */
 static void keep(RdmaHca *hca, const RdmaHcaPages *p)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * QMP commands about RDMA devices in a QEMU that has none
+ * The QMP commands about RDMA devices in a QEMU without RDMA devices
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The QMP command query-rdma: which devices and objects it asks for.
+ * The QMP command query-rdma: select the devices and objects to report
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qapi/qapi-commands-rdma.h"
 #include "int.h"
 
-/* Of each kind, if the command does not say */
+/* Default of "max": objects of each kind */
 #define DEFAULT_MAX 1024
 
 static void unref(void *opaque)
@@ -123,7 +123,7 @@ RdmaInfoList *qmp_query_rdma(const char *device, bool has_objects,
     for (unsigned i = 0; i < devices->len; i++) {
         RdmaHca *hca = devices->pdata[i];
 
-        /* What was put off until one was left may have been its end */
+        /* Deferred work may have ended the device when the last was left. */
         if ((!only || hca == only) && hca->backend) {
             QAPI_LIST_APPEND(end, rdma_hca_inspect(hca, &look));
         }

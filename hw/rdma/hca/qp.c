@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Queue pairs: the objects, and what fails them.
+ * Queue pairs: the objects, and their failure
  */
 #include "qemu/osdep.h"
 #include "trace.h"
@@ -85,7 +85,7 @@ int rdma_hca_qp_find(RdmaHca *hca, RdmaQpType type, uint32_t *qpn)
         return rdma_hca_table_get(t, RDMA_QPN_GSI) ? -EBUSY : 0;
     }
     if (rdma_hca_table_find(t, qpn) && *qpn == RDMA_QPN_GSI) {
-        /* That number is the GSI's, whether or not there is a GSI. */
+        /* The number is reserved for the GSI even if there is no GSI. */
         rdma_hca_table_again(t, RDMA_QPN_GSI + 1);
     }
     return rdma_hca_table_find(t, qpn) && *qpn != RDMA_QPN_GSI ? 0 : -ENOMEM;
@@ -112,7 +112,7 @@ void rdma_hca_qp_add(RdmaHca *hca, RdmaHcaQp *qp, const RdmaQpInitAttr *init)
     rdma_hca_table_set(&hca->qps, init->qpn, qp);
 }
 
-/* No completion of the QP is left to be written. */
+/* Drop completions of the QP that were not written yet. */
 static void forget_completions(RdmaHca *hca, RdmaHcaQp *qp)
 {
     rdma_hca_cq_forget_qp(hca, qp->send_cq, qp->init.qpn);
@@ -159,7 +159,7 @@ int rdma_hca_qp_create(RdmaHca *hca, RdmaHcaQp *qp)
     return 0;
 }
 
-/* What can be told without the state of the QP */
+/* Checks that do not depend on the state of the QP */
 static int check_modify(RdmaHca *hca, const RdmaHcaQp *qp, uint32_t mask,
                         const RdmaQpAttr *attr)
 {
@@ -231,7 +231,7 @@ int rdma_hca_qp_modify(RdmaHca *hca, uint32_t qpn, uint32_t mask,
     if ((mask & RDMA_QP_STATE) && attr.qp_state == RDMA_QPS_RESET) {
         drain(hca, qp);
         qp->sq.broken = qp->rq.broken = false;
-        /* The driver removes only the completions that it has been given. */
+        /* The driver removes only completions that it has received. */
         forget_completions(hca, qp);
         rdma_hca_fault_forget_qp(qp);
     }
@@ -269,7 +269,7 @@ int rdma_hca_qp_destroy(RdmaHca *hca, uint32_t qpn)
     trace_rdma_hca_qp_destroy(hca->owner, qpn);
     rdma_work_pay(&hca->cmd_budget, 8 * RDMA_WORK_COMMAND);
     if (hca->n_mws) {
-        /* The backend looks for those that the QP has bound */
+        /* The backend searches for windows that the QP has bound. */
         rdma_work_pay(&hca->cmd_budget, hca->mrs.end / 8 * RDMA_WORK_ENTRY);
     }
     rdma_hca_wq_destroy(hca, &qp->sq);
@@ -297,7 +297,7 @@ void rdma_hca_qp_fail(RdmaHca *hca, RdmaHcaQp *qp)
     int ret;
 
     if (rdma_hca_qp_is_in(hca, qp, RDMA_QPS_ERR)) {
-        /* The driver knows: it asked for that, or an event told. */
+        /* The driver knows: it moved the QP to ERR, or received an event. */
         return;
     }
     ret = hca->bc->fail_qp

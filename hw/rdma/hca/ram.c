@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest memory: copies to and from buffers of the host, and words in RAM. The
- * device checks the copies, which the guest cannot change.
+ * Guest memory: copies to and from buffers of the host, and atomic access to
+ * words. The device checks the copies, which the guest cannot change.
  */
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"

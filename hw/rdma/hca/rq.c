@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Receive queues, shared ones too: what the backend takes from them.
+ * Receive queues and shared receive queues: WQEs for the backend
  *
- * A WQE of an SRQ is the backend's as soon as it is taken: nothing of the
- * guest interface's ring waits for a message.
+ * The entry of a ring is returned as soon as the backend takes a WQE of an SRQ,
+ * so that no entry waits for a message.
  *
- * As long as the backend finds WQEs, the driver need not ring: the device polls
- * the queue until the backend wants to be told of the next one.
+ * As long as the backend finds WQEs, the driver need not ring. The device polls
+ * the queue until the backend calls recv_sleep().
  */
 #include "qemu/osdep.h"
 #include "trace.h"
@@ -46,7 +46,7 @@ uint32_t rdma_hca_rq_count(RdmaHca *hca, RdmaHcaWq *wq)
         n = rdma_hca_wq_sleep(hca, wq) == RDMA_NEXT_WR;
     }
     if (!n && wq->kind == RDMA_SRQ) {
-        /* Wrong counters fail an SRQ now, not with the next message. */
+        /* Wrong counters fail an SRQ at once, not at the next message. */
         rdma_hca_wq_check(hca, wq);
     }
     return MIN(n, wq->ops->depth(wq) - wq->count);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Kicks and bottom halves: work queues that have work, or are to fail.
+ * Kicks and bottom halves: serve work queues that have work, and fail broken
+ * ones
  */
 #include "qemu/osdep.h"
 #include "qemu/bitops.h"
@@ -15,7 +16,7 @@ void rdma_hca_kick(RdmaHca *hca, RdmaHcaWq *wq, bool alone)
             wq->ops->ring(hca, wq, alone);
         }
     } else if (wq->kind == RDMA_SRQ && !rdma_hca_wq_check(hca, wq)) {
-        /* Wrong counters are an error now, not with the next message. */
+        /* Wrong counters fail an SRQ at once, not at the next message. */
         return;
     } else {
         wq->ops->wake(hca, wq);
@@ -39,7 +40,7 @@ static void kick_or_fail_srq(RdmaHca *hca, RdmaHcaSrq *srq, uint32_t *budget)
 {
     if (unlikely(srq->wq.broken)) {
         if (!srq->error) {
-            /* For the QPs that may be its own. */
+            /* Pay for the search of its QPs. */
             rdma_work_pay(budget, hca->qps.count * RDMA_WORK_ENTRY);
         }
         rdma_hca_srq_fail(hca, srq);
@@ -48,7 +49,7 @@ static void kick_or_fail_srq(RdmaHca *hca, RdmaHcaSrq *srq, uint32_t *budget)
     }
 }
 
-/* The queue of this bit of RdmaHca.kicks, unless it is gone */
+/* Serve the QP or SRQ of bit @bit of RdmaHca.kicks, unless it is gone. */
 static void run_kick(RdmaHca *hca, uint32_t bit, uint32_t *budget)
 {
     RdmaHcaQp *qp = rdma_hca_table_get(&hca->qps, bit);
@@ -63,7 +64,7 @@ static void run_kick(RdmaHca *hca, uint32_t bit, uint32_t *budget)
     }
 }
 
-/* Those of bits @from to @to - 1. False: the next turn goes on there. */
+/* Serve bits @from to @to - 1. False: the next turn goes on at next_kick. */
 static bool run_kicks_of(RdmaHca *hca, uint32_t from, uint32_t to,
                          uint32_t *budget)
 {
@@ -82,7 +83,7 @@ static bool run_kicks_of(RdmaHca *hca, uint32_t from, uint32_t to,
     return true;
 }
 
-/* Kick queues, each once at most. */
+/* Serve all scheduled queues, each at most once. */
 static void run_kicks(RdmaHca *hca)
 {
     uint32_t end = hca->qps.end + hca->srqs.end;
@@ -148,14 +149,14 @@ bool rdma_hca_set_running(RdmaHca *hca, bool running, bool ready)
     if (running) {
         hca->may_dma = true;
     } else if (!ready && hca->may_dma) {
-        /* Maybe not before the VM has been stopped for a while */
+        /* @ready may end without a change of @running, in a stopped VM. */
         hca->may_dma = false;
         hca->bc->set_run_state(hca->backend, RDMA_RUN_NO_DMA);
     }
     return changed;
 }
 
-/* What faults have put off, and is due now */
+/* Continue work that faults have delayed and that is due. */
 static void run_faults(RdmaHca *hca)
 {
     RdmaHcaCq *failed;
@@ -170,7 +171,7 @@ static void run_faults(RdmaHca *hca)
     }
 }
 
-/* Serve work queues: with an iothread they have no virtqueues. */
+/* Serve work queues. In an iothread none of them has a virtqueue. */
 static void run_queues(RdmaHca *hca)
 {
     if (hca->ops->poll_doorbells) {
@@ -187,11 +188,11 @@ static void hca_bh(void *opaque)
         return;
     }
     if (!hca->ctx) {
-        /* Doorbells that have used up the budget have scheduled this. */
+        /* A doorbell that finds no budget has scheduled this bottom half. */
         hca->kick_budget = RDMA_TURN_BUDGET;
     }
     if (rdma_hca_busy(hca)) {
-        /* Another device waits in an event loop of its own */
+        /* A caller on the stack runs a nested event loop. */
         rdma_backend_put_off(hca->backend, RDMA_HCA_PENDING_BH);
         return;
     }
@@ -210,7 +211,7 @@ static void hca_bh(void *opaque)
     rdma_hca_leave(hca);
 }
 
-/* In the iothread */
+/* The bottom half of work queues, in the iothread */
 static void hca_work_bh(void *opaque)
 {
     RdmaHca *hca = opaque;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the bottom half has to look at.
+ * Schedule the bottom halves, and queues for them to serve.
  */
 #include "qemu/osdep.h"
 #include "qemu/bitops.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Send queues: what the backend takes from them.
+ * Send queues: WQEs for the backend
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"
@@ -8,11 +8,11 @@
 #include "int.h"
 
 /*
- * As with other things that are wrong with a REG_MR, the status is that of a
- * memory management operation error (IBTA 11.6.2).
+ * Any error of a REG_MR completes as a memory management operation error (IBTA
+ * 11.6.2).
  *
- * WQEs may be written by a process, which could have any address read, of
- * memory or of registers, if it could name the regions of others.
+ * The region must be of the QP's PD: a process may write WQEs. If it could name
+ * regions of other processes, the device would read any address for it.
  */
 RdmaWcStatus rdma_hca_sq_read_reg(RdmaHca *hca, RdmaHcaQp *qp,
                                   RdmaHcaPages *p, RdmaSendWr *wr)
@@ -50,7 +50,10 @@ static void drop_reg_pages(RdmaHca *hca, RdmaHcaInflight *inflight,
     }
 }
 
-/* Does a fault want the send to stay in its queue? It may change it, too. */
+/*
+ * Apply a fault to the send, which it may change. Returns whether the fault
+ * holds the send back.
+ */
 static bool is_held_back(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr)
 {
     bool held_back = wr->status == RDMA_WC_SUCCESS &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Shared receive queues: the objects. The way of a WQE to the backend is in
+ * Shared receive queues: the objects. The path of a WQE to the backend is in
  * rq.c.
  */
 #include "qemu/osdep.h"
@@ -107,7 +107,7 @@ int rdma_hca_srq_destroy(RdmaHca *hca, uint32_t srqn)
     return 0;
 }
 
-/* WQEs that the driver had put into its queue are lost. */
+/* WQEs that the driver has posted are lost. */
 void rdma_hca_srq_fail(RdmaHca *hca, RdmaHcaSrq *srq)
 {
     RdmaHcaQp *qp;

@@ -33,8 +33,8 @@ void rdma_hca_table_scatter(RdmaHcaTable *t)
 }
 
 /*
- * Numbers are handed out round robin: whoever still uses the number of an
- * object that was destroyed gets an error, not another object.
+ * Numbers are given round robin. A peer or process that still uses the number
+ * of a destroyed object gets an error, and does not reach another object.
  */
 bool rdma_hca_table_find(RdmaHcaTable *t, uint32_t *id)
 {

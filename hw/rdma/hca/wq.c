@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Work queues, whatever their form: WQEs that are taken, in flight, and done.
+ * Work queues of all forms: take WQEs, keep those in flight, and retire them
  */
 #include "qemu/osdep.h"
 #include "trace.h"
 #include "int.h"
 
-/* WQEs in flight that a queue has room for at first */
+/* The first size of RdmaHcaWq.inflight */
 #define MIN_INFLIGHT_ROOM 16
 
 RdmaHcaInflight *rdma_hca_wq_inflight(const RdmaHcaWq *wq, uint32_t i)
@@ -71,7 +71,7 @@ RdmaNext rdma_hca_wq_sleep(RdmaHca *hca, RdmaHcaWq *wq)
 {
     RdmaNext next = wq->broken ? RDMA_NEXT_NONE : wq->ops->sleep(hca, wq);
 
-    /* A driver may have posted more than the queue holds. */
+    /* A driver may post more WQEs than can be in flight: take them later. */
     return next == RDMA_NEXT_WR && wq->count >= wq->ops->depth(wq)
            ? RDMA_NEXT_NONE : next;
 }
@@ -113,7 +113,7 @@ void rdma_hca_wq_drain(RdmaHca *hca, RdmaHcaWq *wq)
     if (n) {
         retire_oldest(hca, wq, n);
     }
-    /* The backend has dropped what it had. */
+    /* The backend has dropped the WQEs that it had. */
     wq->stale = 0;
     wq->ops->drain(hca, wq, n);
 }
