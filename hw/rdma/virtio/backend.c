@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The backend that the properties name, and what the core calls back.
+ * Attach to the backend with the limits of the properties, and the callbacks of
+ * the core
  */
 #include "qemu/osdep.h"
 #include "hw/virtio/virtio-bus.h"
@@ -93,7 +94,7 @@ static const RdmaHcaOps hca_ops = {
     .run_pending = run_pending,
 };
 
-/* What vdev->dma_as is set to, but only after realize. */
+/* The value of vdev->dma_as, which the bus sets only after realize */
 static AddressSpace *get_dma_as(VirtIODevice *vdev)
 {
     BusState *qbus = qdev_get_parent_bus(DEVICE(vdev));
@@ -107,8 +108,8 @@ static AddressSpace *get_dma_as(VirtIODevice *vdev)
 }
 
 /*
- * The iothread may not wait for the BQL, which virtqueues may lead to (their
- * rings may be anywhere), and what an IOMMU has to do.
+ * The iothread must not wait for the BQL. Virtqueues may need the BQL, because
+ * their rings may be in any memory, and so may translations of an IOMMU.
  */
 static bool get_ctx(VirtIORdma *s, Error **errp)
 {

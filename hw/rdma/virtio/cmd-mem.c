@@ -64,8 +64,8 @@ int virtio_rdma_mr_create(VirtIORdma *s, const VirtIORdmaReq *req,
 }
 
 /*
- * Check the translation of a request and put it into @attr; @p tells where its
- * page list is.
+ * Check the translation of a request, and set @attr and its page list @p, which
+ * the caller reads.
  */
 static int user_pages(VirtIORdma *s, const VirtIORdmaReq *req,
                       RdmaMrAttr *attr, RdmaHcaPages *p)

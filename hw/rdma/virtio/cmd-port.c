@@ -6,7 +6,7 @@
 #include "qemu/log.h"
 #include "cmd.h"
 
-/* The guest ABI has the counters of the core, as they are. */
+/* The guest ABI and the core have the same counters in the same order. */
 QEMU_BUILD_BUG_ON((int)RDMA_NUM_COUNTERS != (int)VIRTIO_RDMA_NUM_COUNTERS);
 QEMU_BUILD_BUG_ON((int)RDMA_COUNTER_RX_ICRC_ERRORS !=
                   (int)VIRTIO_RDMA_RX_ICRC_ERRORS);

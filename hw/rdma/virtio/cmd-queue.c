@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Control commands of CQs, which include event queues, SRQs, QPs and multicast
- * groups: the forms of their queues, and what the core does with the objects.
+ * Control commands of CQs, event queues, SRQs, QPs and multicast groups. This
+ * file chooses the form and the number of an object; the core checks the rest,
+ * and makes the object.
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"
@@ -182,7 +183,7 @@ static uint32_t srq_flags(VirtIORdma *s, const VirtIORdmaReq *req)
     return virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT) ? req->create_srq.flags : 0;
 }
 
-/* WQEs wait in the ring, until messages take them. */
+/* The ring must hold max_wr WQEs, which wait there for messages. */
 static int check_srqn(VirtIORdma *s, uint32_t srqn, const VirtIORdmaReq *req)
 {
     if (srq_flags(s, req) & VIRTIO_RDMA_SRQ_DIRECT) {

@@ -10,10 +10,10 @@
 
 /*
  * The handler of a control command checks the request, executes it and fills in
- * the response. It returns 0, or a negative errno and changes nothing; then the
- * response is undefined. After -EINPROGRESS it is called again, with the same
- * request: in the next turn of the main loop if rdma_hca_pages_reading(),
- * else when the backend says so.
+ * the response. It returns 0 or a negative errno. After an error nothing has
+ * changed, and the response is undefined. After -EINPROGRESS the control queue
+ * calls the handler again with the same request: in the next turn of the main
+ * loop if rdma_hca_pages_reading(), otherwise after RdmaHcaOps.resume().
  */
 typedef int VirtIORdmaHandler(VirtIORdma *s, const VirtIORdmaReq *req,
                               VirtIORdmaRsp *rsp);

@@ -15,14 +15,14 @@ QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_query_port_rsp) >
 QEMU_BUILD_BUG_ON(VIRTIO_RDMA_NUM_COUNTERS * sizeof(uint64_t) >
                   VIRTIO_RDMA_RSP_ROOM);
 
-/* Numbers pass as they are: the guest ABI has those of rdma/verbs.h. */
+/* The guest ABI has the numbers of rdma/verbs.h, so no conversion is needed. */
 QEMU_BUILD_BUG_ON(VIRTIO_RDMA_REREG_TRANSLATION != RDMA_REREG_TRANSLATION);
 QEMU_BUILD_BUG_ON(VIRTIO_RDMA_REREG_PD != RDMA_REREG_PD);
 QEMU_BUILD_BUG_ON(VIRTIO_RDMA_REREG_ACCESS != RDMA_REREG_ACCESS);
 QEMU_BUILD_BUG_ON(VIRTIO_RDMA_MW_TYPE_1 != RDMA_MW_TYPE_1);
 QEMU_BUILD_BUG_ON(VIRTIO_RDMA_MW_TYPE_2 != RDMA_MW_TYPE_2);
 
-/* The page list of a direct queue, whichever command brings it */
+/* The page list of a direct queue, in the request @type at @p */
 #define GET_QUEUE_PAGES(p, type) ((RdmaHcaPages) {   \
         .table = GET64(p, type, queue_pages),           \
         .npages = GET32(p, type, queue_npages),         \

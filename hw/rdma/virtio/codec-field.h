@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the files of the codec share: access to little-endian fields of the
- * structures of the guest ABI.
+ * For the files of the codec: access to little-endian fields of the structures
+ * of the guest ABI
  */
 #ifndef HW_RDMA_VIRTIO_CODEC_FIELD_H
 #define HW_RDMA_VIRTIO_CODEC_FIELD_H

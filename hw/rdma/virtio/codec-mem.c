@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Copies between guest memory and buffers of the host. What is checked later is
- * the copy, which the guest cannot change.
+ * Copies between guest memory and buffers of the host. The device checks the
+ * copies, which the guest cannot change.
  */
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"

@@ -9,7 +9,7 @@
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_sq_wqe) > VIRTIO_RDMA_WQE_ROOM);
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_cqe_ex) > VIRTIO_RDMA_CQE_ROOM);
 
-/* Numbers pass as they are: the guest ABI has those of rdma/verbs.h. */
+/* The guest ABI has the numbers of rdma/verbs.h, so no conversion is needed. */
 QEMU_BUILD_BUG_ON(VIRTIO_RDMA_FLUSH_GLOBAL != RDMA_FLUSH_GLOBAL);
 QEMU_BUILD_BUG_ON(VIRTIO_RDMA_FLUSH_PERSISTENT != RDMA_FLUSH_PERSISTENT);
 QEMU_BUILD_BUG_ON(VIRTIO_RDMA_FLUSH_RANGE != RDMA_FLUSH_RANGE);
@@ -33,7 +33,7 @@ static void get_ud(const uint8_t *p, RdmaSendWr *wr)
     const uint8_t *avp = AT(p, virtio_rdma_sq_wqe, wr.ud.av);
     uint32_t label = GET32(avp, virtio_rdma_av, sl_tclass_flowlabel);
 
-    /* As with MODIFY_QP: no more bits than there are on the wire */
+    /* As in MODIFY_QP: use only the bits that the field has on the wire. */
     wr->wr.ud.remote_qpn = GET32(p, virtio_rdma_sq_wqe, wr.ud.remote_qpn) &
                            RDMA_24BIT_MASK;
     wr->wr.ud.remote_qkey = GET32(p, virtio_rdma_sq_wqe, wr.ud.remote_qkey);
@@ -45,7 +45,7 @@ static void get_ud(const uint8_t *p, RdmaSendWr *wr)
     av->traffic_class = label >> VIRTIO_RDMA_AV_TCLASS_SHIFT;
     av->sl = label >> VIRTIO_RDMA_AV_SL_SHIFT;
     av->flow_label = label & VIRTIO_RDMA_AV_FLOW_LABEL_MASK;
-    /* Do not cut a wrong number down to that of the port. */
+    /* Truncation could turn a wrong number into that of the port. */
     av->port_num = MIN(GET32(avp, virtio_rdma_av, port), UINT8_MAX);
     av->ah_flags = 0;
 }

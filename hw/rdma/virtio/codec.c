@@ -9,11 +9,11 @@
 #define VENDOR_PART_ID  VIRTIO_ID_RDMA
 #define HW_VERSION      1
 #define MAX_AH          65536
-/* 4.096 us << 15: what hardware adapters have. */
+/* 4.096 us << 15, as hardware adapters report */
 #define CA_ACK_DELAY    15
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_config) != 640);
 
-/* Numbers pass as they are: the guest ABI has those of rdma/verbs.h. */
+/* The guest ABI has the numbers of rdma/verbs.h, so no conversion is needed. */
 QEMU_BUILD_BUG_ON(VIRTIO_RDMA_ATOMIC_NONE != RDMA_ATOMIC_NONE);
 QEMU_BUILD_BUG_ON(VIRTIO_RDMA_ATOMIC_HCA != RDMA_ATOMIC_HCA);
 QEMU_BUILD_BUG_ON(VIRTIO_RDMA_ATOMIC_GLOB != RDMA_ATOMIC_GLOB);

@@ -25,7 +25,7 @@
 /* Room for a WQE without SGEs and inline data, in bytes. */
 #define VIRTIO_RDMA_WQE_ROOM 128
 
-/* Where the driver has the queues of a direct QP, unchecked. */
+/* Memory of the queues of a direct QP, as the driver describes it: unchecked */
 typedef struct VirtIORdmaDirectQp {
     RdmaHcaPages pages;
     /* log2 of the number of slots, and of the bytes of each */
@@ -36,13 +36,13 @@ typedef struct VirtIORdmaDirectQp {
     uint16_t doorbell;              /* page of doorbells */
 } VirtIORdmaDirectQp;
 
-/* Where the driver has a direct CQ, unchecked. */
+/* Memory of a direct CQ, as the driver describes it: unchecked */
 typedef struct VirtIORdmaDirectCq {
     RdmaHcaPages pages;
     uint8_t depth_shift;            /* log2 of the number of slots */
 } VirtIORdmaDirectCq;
 
-/* Where the driver has a direct SRQ, unchecked. */
+/* Memory of a direct SRQ, as the driver describes it: unchecked */
 typedef struct VirtIORdmaDirectSrq {
     RdmaHcaPages pages;
     /* log2 of the number of slots, and of the bytes of each */
@@ -51,13 +51,13 @@ typedef struct VirtIORdmaDirectSrq {
     uint16_t doorbell;              /* page of doorbells */
 } VirtIORdmaDirectSrq;
 
-/* A control request: each command has one of the members. */
+/* A control request. Each command uses one member. */
 typedef union VirtIORdmaReq {
     struct {
         uint8_t port;
     } query_port;
     struct {
-        /* Not at the end, where compilers do not look for overruns */
+        /* Not the last member, for which compilers do not check bounds */
         uint32_t qpn[VIRTIO_RDMA_MAX_COUNTER_QPS];
         uint32_t num_qps;           /* unchecked */
     } qp_counters;
@@ -211,11 +211,11 @@ typedef struct VirtIORdmaConfigData {
     uint32_t max_srq_direct;
 } VirtIORdmaConfigData;
 
-/* Bytes of a command's request and response without command and status. */
+/* Bytes of a command's request and response, without command and status */
 typedef struct VirtIORdmaCmdLayout {
-    uint16_t req_min;               /* what is missing after it is 0 */
+    uint16_t req_min;               /* later bytes may be missing: read as 0 */
     uint16_t rsp_min;               /* with less room the command fails */
-    uint16_t rsp_host;              /* F_HOST_NUMBERS: instead; 0: the same */
+    uint16_t rsp_host;              /* @rsp_min with F_HOST_NUMBERS; 0: same */
 } VirtIORdmaCmdLayout;
 
 /* Bytes in guest memory */
@@ -228,7 +228,7 @@ typedef struct VirtIORdmaCmdLayout {
 #define VIRTIO_RDMA_SEND_WQE_SIZE sizeof(struct virtio_rdma_sq_wqe)
 #define VIRTIO_RDMA_RECV_WQE_SIZE sizeof(struct virtio_rdma_rq_wqe)
 #define VIRTIO_RDMA_SGE_SIZE      sizeof(struct virtio_rdma_sge)
-/* What is in front of a WQE in a slot of a direct queue: its length */
+/* The header of a slot of a direct queue: the length of the WQE after it */
 #define VIRTIO_RDMA_SLOT_SIZE     sizeof(struct virtio_rdma_direct_slot)
 /* Words of the first page of a direct QP */
 #define VIRTIO_RDMA_DIRECT_AT(field) \
@@ -266,8 +266,9 @@ void virtio_rdma_codec_write_cqe(const VirtQueueElement *elem,
                                  const uint8_t *cqe, size_t size,
                                  bool status_last);
 /*
- * Write a CQE of VIRTIO_RDMA_CQE_ROOM bytes to a slot of a direct CQ, and last
- * the number that shows that it is there. False if it is not RAM.
+ * Write a CQE of VIRTIO_RDMA_CQE_ROOM bytes to a slot of a direct CQ, and then
+ * @number, by which the driver sees that the CQE is complete. False if the slot
+ * is not in RAM.
  */
 bool virtio_rdma_codec_write_slot(const RdmaRam *ram, uint64_t addr,
                                   const uint8_t *cqe, uint32_t number);
@@ -283,19 +284,19 @@ void virtio_rdma_codec_put_config(uint8_t *buf,
 extern const VirtIORdmaCmdLayout
     virtio_rdma_codec_cmds[VIRTIO_RDMA_CMD_MAX + 1];
 
-/* @buf has VIRTIO_RDMA_REQ_ROOM bytes; what the driver left out is 0. */
+/* @buf has VIRTIO_RDMA_REQ_ROOM bytes, with 0 for those the driver left out. */
 void virtio_rdma_codec_get_request(uint8_t cmd, const uint8_t *buf,
                                    VirtIORdmaReq *req);
-/* Fills the response in @buf, which is all zeros before. */
+/* Write the response to @buf, which the caller has filled with zeros. */
 void virtio_rdma_codec_put_response(uint8_t cmd, uint8_t *buf,
                                     const VirtIORdmaRsp *rsp);
 
 /* codec-wqe.c: work queue elements, completions and events */
 
 /*
- * The part of a WQE before its SGEs or inline data. Status and lists of @wr
- * stay as they are. @ud: each WR brings its own address. @pages is filled in
- * for REG_MR.
+ * Decode the part of a WQE before its SGEs or inline data. Does not set the
+ * status and the lists of @wr. @ud: the WR has the address of its peer. Sets
+ * @pages for REG_MR only.
  */
 void virtio_rdma_codec_get_send(const uint8_t *buf, bool ud, RdmaSendWr *wr,
                                 RdmaHcaPages *pages);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Layer "core" of the virtio-rdma device: the device without its objects, that
- * is its limits, features, configuration space, counters, the tables that
- * objects will lie in, and virtqueues as such.
+ * is limits, features, configuration space, and virtqueues without regard to
+ * their use.
  *
- * Context of all layers: everything runs under the BQL, or in the device's
- * iothread, between rdma_hca_enter() and rdma_hca_leave(). Under the BQL
- * the transport's reentrancy guard is engaged meanwhile, so that a buffer that
- * lies in the device's own registers cannot call it again. The iothread does
- * the work of direct queues only, and touches nothing but RAM.
+ * Context of all layers: a caller holds the BQL, or runs in the device's
+ * iothread; work on objects is between rdma_hca_enter() and rdma_hca_leave().
+ * Under the BQL the transport's reentrancy guard is engaged meanwhile, so that
+ * a buffer in the device's own registers cannot cause another call. The
+ * iothread serves direct queues only, and accesses only RAM.
  */
 #ifndef HW_RDMA_VIRTIO_CORE_H
 #define HW_RDMA_VIRTIO_CORE_H
@@ -21,7 +21,7 @@
 /* The limits that properties are checked against. */
 #define VIRTIO_RDMA_MAX_CQ          16384
 #define VIRTIO_RDMA_MAX_QP          16384
-/* Keys have 24 bits for the number. */
+/* A key has 24 bits for the number. */
 #define VIRTIO_RDMA_MAX_MR          0xfffffe
 #define VIRTIO_RDMA_MAX_PD          65536
 #define VIRTIO_RDMA_MAX_MR_SIZE     (1ull << 40)    /* bytes */
@@ -37,25 +37,25 @@
 #define VIRTIO_RDMA_MAX_SRQ_WR      (1u << 16)
 #define VIRTIO_RDMA_MAX_MCAST       16384
 /*
- * Descriptors of a buffer for a completion, or for an event of an event queue.
- * A device may have a reasonable limit (virtio 1.2, 2.7.4.1): these are written
- * in the turn of some queue pair, which pays the same for each.
+ * The most descriptors of a buffer for a completion, or for an event of an
+ * event queue. A device may have a reasonable limit (virtio 1.2, 2.7.4.1). This
+ * one needs it, because a queue pair pays the same for each buffer.
  */
 #define VIRTIO_RDMA_MAX_BUF_DESCS   16
-/* Slots of a direct queue, and pages that those of a QP lie in */
-#define VIRTIO_RDMA_MIN_DEPTH       4   /* that each driver can have */
+/* Limits of a direct QP: slots of a queue, and pages of both queues */
+#define VIRTIO_RDMA_MIN_DEPTH       4   /* the least that max-qp-wr can be */
 #define VIRTIO_RDMA_MAX_DEPTH_SHIFT 15
 #define VIRTIO_RDMA_MAX_DEPTH       (1u << VIRTIO_RDMA_MAX_DEPTH_SHIFT)
 #define VIRTIO_RDMA_MAX_SLOT_SHIFT  13
 #define VIRTIO_RDMA_MAX_DIRECT_PAGES \
     (1 + 2 * (VIRTIO_RDMA_MAX_DEPTH << (VIRTIO_RDMA_MAX_SLOT_SHIFT - \
                                         RDMA_PAGE_SHIFT)))
-/* Those of a direct CQ: one of counters, and slots of 2^6 bytes */
+/* Pages of a direct CQ: one with counters, and slots of 2^6 bytes */
 #define VIRTIO_RDMA_MAX_DIRECT_CQ_PAGES \
     (1 + (VIRTIO_RDMA_MAX_CQE >> (RDMA_PAGE_SHIFT - \
                                   VIRTIO_RDMA_CQE_SLOT_SHIFT)))
 
-/* Those of a direct SRQ, whose depth has a limit of its own */
+/* Pages of a direct SRQ, whose depth has a limit of its own */
 #define VIRTIO_RDMA_MAX_SRQ_DEPTH_SHIFT 16
 #define VIRTIO_RDMA_MAX_DIRECT_SRQ_PAGES \
     (1 + (1u << (VIRTIO_RDMA_MAX_SRQ_DEPTH_SHIFT + \
@@ -73,21 +73,21 @@
 #define VIRTIO_RDMA_PENDING_RESET   RDMA_HCA_PENDING_GUEST(2)
 
 /*
- * May this thread use virtqueues, and interrupt? The iothread leaves that to
- * the main loop's bottom half.
+ * May this thread use virtqueues, and notify the driver? The iothread leaves
+ * both to the bottom half of the main loop.
  */
 static inline bool virtio_rdma_may_use_vqs(const VirtIORdma *s)
 {
     return !s->hca.ctx || bql_locked();
 }
 
-/* May guest memory be touched and the backend be given work? */
+/* May the device access guest memory and give the backend work? */
 static inline bool virtio_rdma_active(VirtIORdma *s)
 {
     VirtIODevice *vdev = &s->parent_obj;
 
     if (!virtio_rdma_may_use_vqs(s)) {
-        /* The others change without the device's lock */
+        /* The fields below change without the device's lock. */
         return s->hca.running;
     }
     return vdev->vm_running && (vdev->status & VIRTIO_CONFIG_S_DRIVER_OK) &&
@@ -96,15 +96,15 @@ static inline bool virtio_rdma_active(VirtIORdma *s)
              VIRTIO_RDMA_PENDING_RESET);
 }
 
-/* Is the feature offered? Before realize: does the user want it to be? */
+/* Is the feature offered? Before realize: does the user want it offered? */
 static inline bool virtio_rdma_offers(const VirtIORdma *s, unsigned bit)
 {
     return s->rdma_features & (1ULL << bit);
 }
 
 /*
- * May there be QPs, CQs and SRQs without virtqueues? The transport has
- * doorbells if the user wants F_DIRECT.
+ * Can there be QPs, CQs and SRQs without virtqueues? The transport makes pages
+ * of doorbells only if the user wants F_DIRECT.
  */
 static inline bool virtio_rdma_may_be_direct(const VirtIORdma *s)
 {
@@ -112,8 +112,8 @@ static inline bool virtio_rdma_may_be_direct(const VirtIORdma *s)
 }
 
 /*
- * Did the driver accept VIRTIO_RDMA_F_* @bit? None counts without F_VERSION_1,
- * also if the driver goes on after the device has refused its features.
+ * Did the driver accept VIRTIO_RDMA_F_* @bit? Without F_VERSION_1 no other
+ * feature counts. The device refuses such features, but a driver may go on.
  */
 static inline bool virtio_rdma_has(VirtIORdma *s, unsigned bit)
 {
@@ -121,7 +121,7 @@ static inline bool virtio_rdma_has(VirtIORdma *s, unsigned bit)
            virtio_vdev_has_feature(&s->parent_obj, bit);
 }
 
-/* Does the driver know more than the device of the RFC? */
+/* Does the driver know more than the device of the RFC of 2022? */
 static inline bool virtio_rdma_is_v1(VirtIORdma *s)
 {
     return virtio_rdma_has(s, VIRTIO_RDMA_F_VERSION_1);
@@ -131,79 +131,84 @@ static inline bool virtio_rdma_is_v1(VirtIORdma *s)
 
 void virtio_rdma_props_init(ObjectClass *klass);
 bool virtio_rdma_conf_check(VirtIORdma *s, Error **errp);
-/* How many QPs and SRQs are to have virtqueues; of CQs, virtio_rdma_vq_cqs() */
+/* The numbers of QPs and SRQs with virtqueues; CQs: virtio_rdma_vq_cqs() */
 uint32_t virtio_rdma_vq_qps(const VirtIORdma *s);
 uint32_t virtio_rdma_vq_srqs(const VirtIORdma *s);
 
 /* features.c: feature bits */
 
-/* The name of a feature bit: that of its property, if there is one. */
+/* The name of a feature bit for messages: its property, if it has one. */
 const char *virtio_rdma_feature_name(unsigned bit);
 /*
- * Offer what the transport and the attached backend can do. False: the backend
- * needs a feature that the user has turned off.
+ * Set the offered features to those that the transport and the attached backend
+ * support. False: the backend needs a feature that the user has turned off.
  */
 bool virtio_rdma_features_restrict(VirtIORdma *s, Error **errp);
-/* Of VirtioDeviceClass: can the driver do with what it has accepted? */
+/*
+ * VirtioDeviceClass.validate_features(): 0, or -ENOTSUP if the driver did not
+ * accept a feature that the device needs.
+ */
 int virtio_rdma_validate_features(VirtIODevice *vdev);
 /* Tell the backend which of RDMA_EXT_* the driver accepted. */
 void virtio_rdma_extensions_start(VirtIORdma *s);
 
 /* config.c: configuration space */
 
-/* Fill it in anew, as the port is now. The driver is not told. */
+/* Fill it in from the current port. This does not notify the driver. */
 void virtio_rdma_config_update(VirtIORdma *s);
 
 /* ring.c: virtqueues */
 
-/* The work of popping @elem, besides that of an element with few descriptors */
+/* The extra work of popping @elem, if it has many descriptors; otherwise 0 */
 uint32_t virtio_rdma_elem_work(const VirtQueueElement *elem);
 
 /*
- * Have the driver notified of what was put into the virtqueue when the backend
- * is left: the message may go to any address.
+ * Notify the driver of used buffers when the backend is left. Not at once,
+ * because an MSI message may go to any address.
  */
 void virtio_rdma_vq_notify(VirtIORdma *s, VirtQueue *vq);
 /* Send these notifications. */
 void virtio_rdma_vqs_flush(VirtIORdma *s);
-/* Undo the last virtqueue_pop(), unlike virtqueue_unpop() of any chain. */
+/* Undo the last virtqueue_pop(), also of a chain of a packed ring. */
 void virtio_rdma_vq_unpop(VirtIORdma *s, VirtQueue *vq,
                           VirtQueueElement *elem);
 /* Unmap the buffers of @elem: the used ring needs none of them. */
 void virtio_rdma_vq_unmap(VirtIORdma *s, VirtQueueElement *elem);
 /*
- * Has the driver made no more buffers available than @vq has entries? If it
- * has, the device is broken from then on, and this returns false. The ring is
- * looked at only when all buffers of the last look, up to *@seen, are popped.
+ * Check that the driver has made no more buffers available than @vq has
+ * entries. False: it has, and the device is broken from then on. This reads the
+ * ring only when all buffers up to *@seen, the index of the last check, were
+ * popped.
  */
 bool virtio_rdma_ring_check(VirtIORdma *s, VirtQueue *vq, uint16_t *seen);
-/* Return all available buffers of @vq as used, unread. Paid by the command. */
+/* Return all available buffers of @vq unread. The current command pays. */
 void virtio_rdma_ring_drain(VirtIORdma *s, VirtQueue *vq);
-/* The same, after @n buffers were returned without a notification. */
+/* The same, after @n buffers were returned without a notification */
 void virtio_rdma_ring_drain_after(VirtIORdma *s, VirtQueue *vq, uint32_t n);
 /*
- * Can virtqueue @n serve a new object that needs @size entries? -ENOMEM if
- * it is not set up, or was not reset after its last owner; -EINVAL if the
- * driver made its ring too small.
+ * Can virtqueue @n serve a new object that needs @size entries? 0; -ENOMEM if
+ * the driver has not set it up, or has not reset it after its last object;
+ * -EINVAL if the ring is too small.
  */
 int virtio_rdma_vq_check(VirtIORdma *s, uint32_t n, uint32_t size);
-/* virtio_rdma_vq_check() for all virtqueues of an object with number @id. */
+/* Calls virtio_rdma_vq_check() for all virtqueues of an object @id */
 typedef int VirtIORdmaCheckId(VirtIORdma *s, uint32_t id,
                               const VirtIORdmaReq *req);
 /*
- * Find a free number of @first to @end - 1 that @check returns 0 for. -EINVAL
- * if the rings of some free number are only too small, else -ENOMEM.
+ * Find a free number from @first to @end - 1 for which @check returns 0.
+ * Otherwise -EINVAL if the rings of a free number are only too small, or
+ * -ENOMEM. Logs a guest error.
  */
 int virtio_rdma_vq_find_id(VirtIORdma *s, RdmaHcaTable *t,
                            uint32_t first, uint32_t end,
                            VirtIORdmaCheckId *check,
                            const VirtIORdmaReq *req, uint32_t *id);
 /*
- * Count the buffers that are available and were not popped. False if that
- * cannot be done: the ring is not set up, or not in RAM.
+ * Count the buffers that are available and were not popped. False if the ring
+ * is not set up, or is not in RAM.
  */
 bool virtio_rdma_ring_count(VirtIORdma *s, VirtQueue *vq, uint32_t *n);
-/* The owner of virtqueue @n is gone: it must be reset before its next use. */
+/* The object of virtqueue @n is gone: the driver must reset the virtqueue. */
 void virtio_rdma_vq_abandon(VirtIORdma *s, uint32_t n);
 
 #endif

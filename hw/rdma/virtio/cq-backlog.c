@@ -6,7 +6,7 @@
 #include "qemu/osdep.h"
 #include "queue.h"
 
-/* A backlog grows by so many completions, without a copy of the others. */
+/* A backlog grows by blocks of completions, so that none has to be copied. */
 #define BACKLOG_BLOCK 64
 
 VirtIORdmaCqe *virtio_rdma_cq_backlog_at(VirtIORdmaCq *cq, uint32_t i)
@@ -44,7 +44,7 @@ bool virtio_rdma_cq_backlog_add(VirtIORdmaCq *cq, const VirtIORdmaCqe *cqe)
     }
     if (cq->backlog_head + cq->n_backlog ==
         cq->backlog->len * BACKLOG_BLOCK) {
-        /* The guest chooses how much memory that is. */
+        /* The guest chooses the size, so a failure must not abort QEMU. */
         block = g_try_new(VirtIORdmaCqe, BACKLOG_BLOCK);
         if (!block) {
             return false;

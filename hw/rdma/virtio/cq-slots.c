@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Direct CQs: slots for CQEs in memory of the driver, which a process may map,
- * behind a page of counters.
+ * Direct CQs: a page of counters, and slots for CQEs, in memory of the driver,
+ * which a process may map.
  *
- * The number of CQEs written is the device's own. What the driver says that it
- * has consumed is checked when it is read, and read only when there would be no
- * room otherwise.
+ * The device keeps its own count of CQEs written. It reads the consumer index
+ * of the driver only when the CQ would be full otherwise, and checks the value.
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"
@@ -28,7 +27,7 @@ int virtio_rdma_direct_cq_check(uint32_t cqe, VirtIORdmaDirectCq *direct)
     }
     npages = 1 + DIV_ROUND_UP(1ull << (direct->depth_shift + SLOT_SHIFT),
                               RDMA_PAGE_SIZE);
-    /* It is no region: the limit of their lengths has nothing to do with it. */
+    /* The memory is not a region, so max_mr_size does not limit it. */
     direct->pages.page_shift = PAGE_SHIFT;
     direct->pages.length = npages << PAGE_SHIFT;
     return rdma_hca_pages_check_num(&direct->pages, npages);
@@ -133,7 +132,7 @@ static bool complete(RdmaHca *hca, RdmaHcaCq *core, const RdmaWc *wc,
     return true;
 }
 
-/* Its new memory is read before the backend is asked: nothing fails behind. */
+/* Read the new page list first: after the backend's resize nothing can fail. */
 static int resize(VirtIORdma *s, VirtIORdmaCq *cq, const VirtIORdmaReq *req)
 {
     VirtIORdmaDirectCq direct = req->resize_cq.direct;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * CQs with a virtqueue: each CQE takes a buffer of the driver, or waits in the
- * backlog of its CQ while there is none.
+ * CQs with a virtqueue: each CQE uses a buffer of the driver. Without a buffer
+ * the CQE waits in the backlog of its CQ.
  */
 #include "qemu/osdep.h"
 #include "qemu/bitops.h"
@@ -10,7 +10,7 @@
 #include "trace.h"
 #include "queue.h"
 
-/* What one completion may spend on those that wait, besides itself */
+/* The budget of a completion for the backlog and for itself */
 #define COMPLETE_BUDGET (8 * RDMA_WORK_WR)
 
 typedef enum PushResult {
@@ -71,7 +71,10 @@ static PushResult push_cqe(VirtIORdma *s, VirtIORdmaCq *cq,
     return PUSHED;
 }
 
-/* Is the driver notified of the completion just written, if it wants to be? */
+/*
+ * Has the driver armed the CQ for the completion just written? Whether it gets
+ * an interrupt also depends on the virtqueue.
+ */
 static bool fires(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited)
 {
     if (cq->arm == VIRTIO_RDMA_ARM_NONE ||
@@ -107,7 +110,7 @@ static bool flush(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget)
             virtio_rdma_cq_backlog_take(cq);
             waiting = false;
         } else if (result == NO_BUFFER && !waiting) {
-            /* Look once more: of earlier buffers there is no notification. */
+            /* Try once more: earlier buffers came without a notification. */
             virtio_queue_set_notification(cq->vq, 1);
             waiting = true;
         } else {
@@ -137,7 +140,7 @@ static bool complete(RdmaHca *hca, RdmaHcaCq *core, const RdmaWc *wc,
     VirtIORdmaCqe cqe = virtio_rdma_cqe(s, wc, solicited);
     uint32_t max_backlog = virtio_rdma_is_v1(s) ? cq->core.cqe : 0;
     PushResult result = NO_BUFFER;
-    /* More than one completion costs, so that the backlog becomes shorter */
+    /* Enough for more than one completion, so that the backlog gets shorter */
     uint32_t budget = COMPLETE_BUDGET;
 
     if (cq->n_backlog && !flush(s, cq, &budget)) {
@@ -183,7 +186,7 @@ static int resize(VirtIORdma *s, VirtIORdmaCq *cq, const VirtIORdmaReq *req)
     if (!rdma_hca_check_range("used", used, 0, cqe)) {
         return -EINVAL;
     }
-    /* What has come since it was begun is too late to be an obstacle */
+    /* Completions that come after the command has begun do not fail it. */
     if (!s->ctrl_pending &&
         !rdma_hca_check_range("backlog", cq->n_backlog, 0, cqe - used)) {
         return -EINVAL;

@@ -11,7 +11,7 @@
 typedef struct Command {
     const char *name;
     VirtIORdmaHandler *handler;
-    /* NULL: a command of the RFC. Else does a device of version 1 have it? */
+    /* Does a device of version 1 have the command? NULL: the RFC has it. */
     bool (*has)(VirtIORdma *s);
 } Command;
 
@@ -189,7 +189,7 @@ static int handle(VirtIORdma *s, uint8_t cmd, const VirtIORdmaReq *req,
     return ret ?: commands[cmd].handler(s, req, rsp);
 }
 
-/* Execute the command in @elem. @rsp is filled in if that returns 0. */
+/* Execute the command in @elem. Sets @rsp if this returns 0. */
 static int execute(VirtIORdma *s, const VirtQueueElement *elem, uint8_t *cmd,
                    VirtIORdmaRsp *rsp)
 {
@@ -226,7 +226,7 @@ static int execute(VirtIORdma *s, const VirtQueueElement *elem, uint8_t *cmd,
     }
 
     if (s->ctrl_pending && memcmp(s->ctrl_pending, buf, sizeof(buf))) {
-        /* The driver has changed it meanwhile: begin anew */
+        /* The driver has changed the request in its memory: start again. */
         virtio_rdma_ctrl_forget(s);
     }
     virtio_rdma_codec_get_request(*cmd, &buf[1], &req);
@@ -255,12 +255,13 @@ static void answer(VirtIORdma *s, VirtQueue *vq, const VirtQueueElement *elem,
 }
 
 /*
- * A turn ends when its budget is used up, and the bottom half goes on, so that
- * others run, too. Entries of page tables and commands are paid from it; a
- * command with more entries goes on in the next turn, which pops it again: so
- * there is nothing of it to be migrated. One that the backend is not done with
- * is popped again when the backend says that it is. Commands also wait while
- * much memory of objects that they destroyed is left to be freed.
+ * A turn ends when its budget is used up; the bottom half starts the next one,
+ * so that other work of the main loop can run. Commands and entries of page
+ * tables are paid from the budget. A command with a longer page list is put
+ * back and popped again in the next turn, so that a command in progress has no
+ * state to migrate. A command that waits for the backend is popped again after
+ * RdmaHcaOps.resume(). Commands also wait while much memory of destroyed
+ * objects is not freed yet.
  */
 void virtio_rdma_ctrl_run(VirtIORdma *s)
 {

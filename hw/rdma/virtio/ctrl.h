@@ -10,9 +10,9 @@
 
 /* Execute the commands that are in the control queue. */
 void virtio_rdma_ctrl_run(VirtIORdma *s);
-/* There is no command in progress any more. */
+/* The command in progress has ended or was dropped. */
 void virtio_rdma_ctrl_forget(VirtIORdma *s);
-/* Of RdmaHcaOps.resume(): ask again for what the command in progress needs. */
+/* For RdmaHcaOps.resume(): the command in progress can be executed again. */
 void virtio_rdma_ctrl_resume(VirtIORdma *s);
 
 #endif

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Work queue elements of both forms of queues: from the scratch buffer, which a
- * queue has copied one to, to the work requests of the core.
+ * Decode work queue elements, of virtqueues and of slots. take() has copied the
+ * WQE to the scratch buffer; the result is a work request of the core.
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"
 #include "wq.h"
 
 /*
- * Was the feature of @opcode accepted? The backend refuses unknown opcodes, and
- * LOCAL_INV of what is no window where no region can be invalidated.
+ * Did the driver accept the feature that @opcode needs? This need not check
+ * everything: the backend refuses unknown opcodes, and a LOCAL_INV of a region
+ * where only windows can be invalidated.
  */
 static bool opcode_negotiated(VirtIORdma *s, uint32_t opcode)
 {
@@ -27,7 +28,7 @@ static bool opcode_negotiated(VirtIORdma *s, uint32_t opcode)
     }
 }
 
-/* An ATOMIC_WRITE brings 8 bytes whatever the QP was created with. */
+/* An ATOMIC_WRITE may have 8 inline bytes on any QP. */
 static size_t inline_room(const RdmaHcaWq *wq, uint32_t opcode)
 {
     return opcode == RDMA_WR_ATOMIC_WRITE ? sizeof(uint64_t)

@@ -13,7 +13,7 @@
 #include "trace.h"
 #include "device.h"
 
-/* What the transport calls */
+/* Called by the transport */
 
 static uint64_t virtio_rdma_get_features(VirtIODevice *vdev,
                                          uint64_t features, Error **errp)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Layer "device" of the virtio-rdma device: what QEMU, the transport and the
- * backend call.
+ * Layer "device" of the virtio-rdma device: functions that QEMU, the transport
+ * and the core call
  */
 #ifndef HW_RDMA_VIRTIO_DEVICE_H
 #define HW_RDMA_VIRTIO_DEVICE_H
@@ -11,12 +11,12 @@
 /* serve.c: virtqueues and doorbells */
 
 /*
- * The backend runs while the VM does, @status has DRIVER_OK, and the device is
- * neither broken nor kept from bus mastering: tell the core, and return whether
- * that has changed.
+ * Tell the core whether the backend may run: the VM runs, @status has
+ * DRIVER_OK, and the device is not broken and may be bus master. Returns
+ * whether this has changed.
  */
 bool virtio_rdma_running_update(VirtIORdma *s, uint8_t status);
-/* Of RdmaHcaOps: serve all virtqueues except work queues. */
+/* For RdmaHcaOps.serve(): serve all virtqueues except work queues. */
 void virtio_rdma_serve(VirtIORdma *s);
 /* The handlers of the virtqueues */
 void virtio_rdma_handle_ctrl(VirtIODevice *vdev, VirtQueue *vq);
@@ -24,23 +24,23 @@ void virtio_rdma_handle_cq(VirtIODevice *vdev, VirtQueue *vq);
 void virtio_rdma_handle_wq(VirtIODevice *vdev, VirtQueue *vq);
 void virtio_rdma_handle_event(VirtIODevice *vdev, VirtQueue *vq);
 
-/* reset.c: what takes objects away */
+/* reset.c: resets, and the end of the device */
 
-/* What the class has set_status() return: an int in 10.2, nothing in 10.0 */
+/* The type that set_status() returns: int in QEMU 10.2, void in 10.0 */
 typedef typeof(((VirtioDeviceClass *)0)->set_status(NULL, 0)) VirtIORdmaStatus;
-/* Of VirtioDeviceClass */
+/* For VirtioDeviceClass */
 VirtIORdmaStatus virtio_rdma_set_status(VirtIODevice *vdev, uint8_t status);
 void virtio_rdma_reset(VirtIODevice *vdev);
 void virtio_rdma_queue_reset(VirtIODevice *vdev, uint32_t n);
 void virtio_rdma_queue_enable(VirtIODevice *vdev, uint32_t n);
 void virtio_rdma_unrealize(DeviceState *dev);
-/* Of RdmaHcaOps: what was put off */
+/* For RdmaHcaOps.run_pending(): do deferred work. May end the device. */
 void virtio_rdma_run_pending(VirtIORdma *s, uint32_t pending);
 
-/* backend.c: the backend, and what the core calls */
+/* backend.c: the backend, and callbacks of the core */
 
 void virtio_rdma_hca_init(VirtIORdma *s);
-/* Attach to it; afterwards s->hca.limits are those of device and backend. */
+/* Set s->hca.limits from properties, and lower them to those of the backend. */
 bool virtio_rdma_backend_attach(VirtIORdma *s, Error **errp);
 
 #endif

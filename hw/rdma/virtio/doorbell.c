@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Pages of doorbells: the command that gives one a shadow.
+ * The command that gives a page of doorbells a shadow
  */
 #include "qemu/osdep.h"
 #include "trace.h"

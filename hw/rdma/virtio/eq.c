@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Event queues: virtqueues that tell which direct CQs have completions.
+ * Event queues: virtqueues whose events name direct CQs with completions
  *
- * Which of the CQs that were written to are armed is looked at once, when the
- * backend is left: so a batch of completions has one event and one interrupt.
+ * When the backend is left, the device checks once for each CQ that got
+ * completions whether the CQ is armed. So a batch of completions has one event
+ * and one interrupt.
  */
 #include "qemu/osdep.h"
 #include "qemu/iov.h"
@@ -70,10 +71,10 @@ void virtio_rdma_eq_add(VirtIORdmaCq *cq)
     }
 }
 
-/* What one event may spend on those that wait, besides itself */
+/* The budget of an event for older events that wait, and for itself */
 #define EVENT_BUDGET (8 * RDMA_WORK_WR)
 
-/* False if there is no buffer, or the event queue fails. */
+/* Write an event. False if there is no buffer, or the event queue fails. */
 static bool push_event(VirtIORdma *s, VirtIORdmaCq *eq, uint32_t cqn,
                        uint32_t *budget)
 {
@@ -111,7 +112,7 @@ static bool push_event(VirtIORdma *s, VirtIORdmaCq *eq, uint32_t cqn,
     return true;
 }
 
-/* Write pending events while there are buffers. The next turn does the rest. */
+/* Write pending events while there are buffers and budget. */
 static void run(VirtIORdma *s, VirtIORdmaCq *eq, uint32_t *budget)
 {
     bool waiting = false;
@@ -125,7 +126,7 @@ static void run(VirtIORdma *s, VirtIORdmaCq *eq, uint32_t *budget)
             pushed = true;
             waiting = false;
         } else if (!waiting && !eq->core.error) {
-            /* Look once more: of earlier buffers there is no notification. */
+            /* Try once more: earlier buffers came without a notification. */
             virtio_queue_set_notification(eq->vq, 1);
             waiting = true;
         } else {
@@ -163,7 +164,7 @@ static void destroyed(RdmaHca *hca, RdmaHcaCq *eq)
     virtio_rdma_vq_abandon(virtio_rdma_of(hca), VIRTIO_RDMA_CQ_VQ(eq->cqn));
 }
 
-/* No completions come here, and commands for CQs do not find it. */
+/* Completions and commands for CQs do not reach event queues. */
 const VirtIORdmaCqOps virtio_rdma_eq_ops = {
     .core.destroyed = destroyed,
     .max_cqe = max_cqe,
@@ -225,8 +226,8 @@ void virtio_rdma_eqs_flush(VirtIORdma *s)
 
     if (!QTAILQ_EMPTY(&s->completed_cqs)) {
         /*
-         * Pairs with the driver's barrier between arming and looking for CQEs:
-         * either it sees them, or the device that it has armed.
+         * Pairs with the driver's barrier between arming and polling for CQEs:
+         * either the driver sees the CQEs, or the device sees the arm request.
          */
         smp_mb();
     }

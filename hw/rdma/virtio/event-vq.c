@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The event virtqueue: asynchronous events that find no buffer stay pending.
+ * The event virtqueue for asynchronous events. Without a buffer events stay
+ * pending.
  */
 #include "qemu/osdep.h"
 #include "qemu/iov.h"
@@ -8,8 +9,8 @@
 #include "queue.h"
 
 /*
- * Write @event to a buffer of the driver. False if there is none, or no budget
- * for one. Sets *@used if any buffer was returned.
+ * Write @event to a buffer of the driver. False without a buffer or budget.
+ * Sets *@used if a buffer was returned, which may have been too small.
  */
 static bool push_event(VirtIORdma *s, const RdmaEvent *event, bool *used,
                        uint32_t *budget)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Feature bits: what the device can offer with its transport and its backend.
+ * Feature bits: which the device can offer with its transport and its backend,
+ * and which the driver has to accept
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -20,7 +21,7 @@ const char *virtio_rdma_feature_name(unsigned bit)
     return bit <= VIRTIO_RDMA_F_MAX ? names[bit] : "a feature";
 }
 
-/* Bits that no property turns off: the backend decides about them. */
+/* Features without a property: the device offers them if the backend can. */
 static uint64_t backend_features(const VirtIORdma *s)
 {
     const RdmaBackendLimits *l = &s->hca.limits;
@@ -39,7 +40,7 @@ static uint64_t backend_features(const VirtIORdma *s)
     return features;
 }
 
-/* Limits of 0 in configuration space say what the device lacks. */
+/* A limit of 0 in configuration space tells the driver what is missing. */
 static void restrict_limits(VirtIORdma *s)
 {
     RdmaBackendLimits *l = &s->hca.limits;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Objects with queues: what the guest interface adds to those of the core, made
- * and freed.
+ * CQs, SRQs and QPs of the guest interface, which embed those of the core:
+ * allocate and free them
  */
 #include "qemu/osdep.h"
 #include "qemu/bitmap.h"

@@ -2,9 +2,9 @@
 /*
  * Host notifiers (ioeventfd).
  *
- * A device has hundreds of virtqueues and most of them idle; only the control
- * queue and the queues of live QPs and SRQs get a notifier. All others are
- * served by the transport without one.
+ * A device has hundreds of virtqueues, and most are idle. So only the control
+ * queue and the queues of existing QPs and SRQs get a notifier. For all others
+ * a vCPU exits to QEMU, and the transport calls their handler.
  */
 #include "qemu/osdep.h"
 #include "hw/virtio/virtio-bus.h"
@@ -27,7 +27,7 @@ static int assign_notifier(VirtIORdma *s, uint32_t n)
     if (ret >= 0) {
         set_bit(n, s->notifiers);
         event_notifier_set_handler(e, virtio_queue_host_notifier_read);
-        /* The driver may have made buffers available before. */
+        /* The driver may have kicked before the notifier was there. */
         event_notifier_set(e);
     }
     return ret;
@@ -57,7 +57,7 @@ static void deassign_notifiers(VirtIORdma *s, unsigned long first,
     }
 }
 
-/* Those of virtqueues @first to @last in which a queue lies */
+/* Assign notifiers to those of virtqueues @first to @last that have a queue. */
 static int assign_notifiers(VirtIORdma *s, uint32_t first, uint32_t last)
 {
     int ret = 0;
@@ -82,7 +82,7 @@ static void set_notifiers(VirtIORdma *s, uint32_t first, uint32_t last,
     }
     memory_region_transaction_begin();
     if (assign_notifiers(s, first, last) < 0) {
-        /* Out of file descriptors: queues to come are served without. */
+        /* Out of file descriptors: later queues get no notifiers. */
         s->ioeventfd = false;
     }
     memory_region_transaction_commit();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Properties of a virtio-rdma device, and what they may be.
+ * Properties of a virtio-rdma device, and checks of their values
  */
 #include "qemu/osdep.h"
 #include "hw/qdev-properties.h"
@@ -10,9 +10,9 @@
 
 #define DEFAULT_MAX_QP 4096
 #define DEFAULT_MAX_CQ 8192
-/* Their copies of receives may take more of QEMU's memory than all else. */
+/* Low, because copies of receives of SRQs may take most of QEMU's memory */
 #define DEFAULT_MAX_SRQ 64
-/* Virtqueues of these are enough for drivers without direct queues. */
+/* With direct queues: objects with virtqueues, enough for other drivers */
 #define MAX_VQ_QP 128
 #define MAX_VQ_CQ 128
 #define MAX_VQ_SRQ 64
@@ -29,9 +29,9 @@ static bool check_range_prop(const char *name, uint64_t value, uint64_t min,
 }
 
 /*
- * How many objects of a kind have virtqueues: direct ones may outnumber them.
- * Without direct queues all have, but the default of the property is for direct
- * queues.
+ * The number of objects of a kind that have virtqueues, at most @most if others
+ * can be direct. Otherwise all @max objects have them; but the default of the
+ * property, @by_default, is made for direct queues, and is lowered, too.
  */
 static uint32_t vq_share(const VirtIORdma *s, uint32_t max, uint32_t by_default,
                          uint32_t most)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Layer "queue" of the virtio-rdma device: the objects as the data path sees
- * them, and the ways of WQEs, completions and events between the virtqueues
- * and the backend.
+ * Layer "queue" of the virtio-rdma device: CQs, SRQs and QPs with their forms,
+ * and the paths of WQEs, completions and events between the driver and the core
  */
 #ifndef HW_RDMA_VIRTIO_QUEUE_H
 #define HW_RDMA_VIRTIO_QUEUE_H
@@ -15,24 +14,24 @@ typedef enum VirtIORdmaArm {
     VIRTIO_RDMA_ARM_NEXT,
 } VirtIORdmaArm;
 
-/* A completion, which may wait in its CQ for a buffer of the driver. */
+/* A completion, which may wait in its CQ for a buffer of the driver */
 typedef struct VirtIORdmaCqe {
     uint32_t qpn;
-    uint8_t solicited;              /* bool: or unsuccessful */
+    uint8_t solicited;              /* bool: solicited or failed */
     uint8_t bytes[VIRTIO_RDMA_CQE_ROOM]; /* as the driver will see it */
 } VirtIORdmaCqe;
 
 /* The slots of a direct queue, in memory of the driver */
 typedef struct VirtIORdmaSlots {
     const uint64_t *pages;          /* NULL: the queue is a virtqueue */
-    uint64_t producer;              /* where the driver counts WQEs */
-    uint64_t awake;                 /* where the device says that it looks */
+    uint64_t producer;              /* address of the producer index */
+    uint64_t awake;                 /* address: does the device poll? */
     uint32_t depth;                 /* power of 2 */
     uint32_t slot_shift;
     uint32_t taken;                 /* WQEs, free-running as the producer */
     uint32_t seen;                  /* the producer when it was read last */
-    bool is_awake;
-    bool in_doubt;                  /* memory may say otherwise */
+    bool is_awake;                  /* the device polls */
+    bool in_doubt;                  /* the word at @awake may differ from it */
     /* Of an SQ */
     bool rung;                      /* a doorbell came after the last take() */
     uint32_t slept_at;              /* @taken when the queue was last empty */
@@ -43,34 +42,34 @@ typedef struct VirtIORdmaSlots {
 typedef struct VirtIORdmaCq VirtIORdmaCq;
 struct VirtIORdmaCq {
     RdmaHcaCq core;
-    /* VirtIORdmaArm; NONE after an interrupt, except with F_VERSION_1 */
+    /* VirtIORdmaArm. Without F_VERSION_1 an interrupt sets it to NONE. */
     uint8_t arm;
     uint16_t seen;                  /* for virtio_rdma_ring_check() */
-    VirtQueue *vq;                  /* NULL: it is a direct CQ */
-    /* F_VERSION_1: at most @cqe, in blocks; NULL: none has come yet */
+    VirtQueue *vq;                  /* NULL: a direct CQ */
+    /* With F_VERSION_1: at most core.cqe, in blocks; NULL: empty */
     uint32_t n_backlog;
-    uint32_t backlog_head;          /* the oldest, in the first block */
+    uint32_t backlog_head;          /* index of the oldest in block 0 */
     GPtrArray *backlog;
-    /* Of a direct CQ: its memory, and CQEs, free-running */
+    /* Of a direct CQ: its memory, and free-running counts of CQEs */
     uint64_t *pages;
     uint32_t npages;
     uint8_t depth_shift;
     uint32_t produced;
     uint32_t consumed;              /* the consumer when it was read last */
-    uint32_t fired;                 /* the request that raised an event last */
-    VirtIORdmaCq *eq;               /* or NULL: it raises no events */
+    uint32_t fired;                 /* the arm request of the last event */
+    VirtIORdmaCq *eq;               /* NULL: the CQ raises no events */
     bool completed;                 /* is in VirtIORdma.completed_cqs */
-    bool solicited;                 /* one of these completions */
+    bool solicited;                 /* @completed: one was solicited */
     bool event_waits;               /* is in eq->events */
     bool scheduled;                 /* an event queue: is in sched_eqs */
     QTAILQ_ENTRY(VirtIORdmaCq) next_eq;
     QTAILQ_ENTRY(VirtIORdmaCq) next_completed;
     QTAILQ_ENTRY(VirtIORdmaCq) next_event;
-    /* Of an event queue: the CQs whose events find no buffer */
+    /* Of an event queue: the CQs whose events wait for a buffer */
     QTAILQ_HEAD(, VirtIORdmaCq) events;
 };
 
-/* What a virtqueue, or slots, are to a work queue: RdmaHcaWq.opaque */
+/* The form of a work queue, RdmaHcaWq.opaque: a virtqueue or slots */
 typedef struct VirtIORdmaWq {
     VirtQueue *vq;                  /* or NULL */
     uint16_t seen;                  /* for virtio_rdma_ring_check() */
@@ -80,16 +79,16 @@ typedef struct VirtIORdmaWq {
 typedef struct VirtIORdmaSrq {
     RdmaHcaSrq core;
     VirtIORdmaWq wq;
-    VirtIORdmaDirectSrq direct;     /* of a direct SRQ */
-    uint64_t *pages;                /* of its memory, or NULL */
+    VirtIORdmaDirectSrq direct;     /* memory of a direct SRQ */
+    uint64_t *pages;                /* its pages; NULL: a virtqueue */
 } VirtIORdmaSrq;
 
 typedef struct VirtIORdmaQp {
     RdmaHcaQp core;
     VirtIORdmaWq sq;
     VirtIORdmaWq rq;
-    VirtIORdmaDirectQp direct;      /* without pages: it has virtqueues */
-    uint64_t *pages;                /* of the memory of a direct QP, or NULL */
+    VirtIORdmaDirectQp direct;      /* memory of a direct QP */
+    uint64_t *pages;                /* its pages; NULL: virtqueues */
     int64_t rung_at;                /* the last doorbell, in host time */
 } VirtIORdmaQp;
 
@@ -119,27 +118,28 @@ static inline VirtIORdmaSrq *virtio_rdma_srq(RdmaHcaSrq *srq)
 }
 
 /*
- * The forms of CQs: virtqueues (cq-vq.c) and slots
- * (cq-slots.c). No other file asks which form a CQ has.
+ * The operations of the forms of CQs: virtqueues (cq-vq.c), slots (cq-slots.c)
+ * and event queues (eq.c). Other files do not test the form of a CQ.
  */
 typedef struct VirtIORdmaCqOps {
     RdmaHcaCqOps core;
     /* The greatest depth that the driver can ask for */
     uint32_t (*max_cqe)(VirtIORdma *s);
     /*
-     * Write what waits, while there is room and @budget. False: the driver
-     * broke a rule, and the CQ enters its error. NULL: nothing ever waits.
+     * Write completions or events that wait, while there is room and @budget.
+     * False: the driver broke a rule, and the caller puts the CQ into its error
+     * state. NULL: nothing ever waits.
      */
     bool (*flush)(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget);
     /*
-     * Does the driver want an event for what was written, @solicited or not? If
-     * so, consume the arm request. Call after a full barrier. Only of CQs with
-     * an event queue.
+     * Does the driver want an event for the completions just written? If so,
+     * consume the arm request. @solicited: one of them was solicited. Call
+     * after a full barrier, and only for CQs with an event queue.
      */
     bool (*fires)(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited);
-    /* The command REQ_NOTIFY_CQ. NULL: the driver arms it in memory. */
+    /* The command REQ_NOTIFY_CQ. NULL: the driver arms the CQ in memory. */
     void (*arm)(VirtIORdma *s, VirtIORdmaCq *cq, VirtIORdmaArm type);
-    /* The command RESIZE_CQ, for the backend too. 0 or a negative errno. */
+    /* The command RESIZE_CQ; also resizes the CQ of the backend. */
     int (*resize)(VirtIORdma *s, VirtIORdmaCq *cq, const VirtIORdmaReq *req);
 } VirtIORdmaCqOps;
 
@@ -168,24 +168,24 @@ void virtio_rdma_events_init(VirtIORdma *s);
 void virtio_rdma_events_reset_vq(VirtIORdma *s);
 /* After migration */
 void virtio_rdma_events_load(VirtIORdma *s);
-/* The bottom half writes pending events while there are buffers. */
+/* For the bottom half: write pending events while there are buffers. */
 void virtio_rdma_events_run(VirtIORdma *s);
 
-/* vq-sched.c: virtqueues that the bottom half looks at */
+/* vq-sched.c: schedule virtqueues for the bottom half */
 
 /* The backlogs of all CQs */
 void virtio_rdma_cqs_schedule(VirtIORdma *s);
 /* The event virtqueue */
 void virtio_rdma_events_schedule(VirtIORdma *s);
-/* All there is */
+/* Both, and all work queues */
 void virtio_rdma_all_schedule(VirtIORdma *s);
 
-/* The shadow of a page of doorbells */
+/* The shadow of a page of doorbells: doorbells in memory of the driver */
 struct VirtIORdmaShadow {
     uint64_t addr;
-    bool is_on;                     /* there is one */
+    bool is_on;                     /* the page has a shadow */
     bool is_awake;                  /* is in VirtIORdma.awake_shadows */
-    /* Bits that were taken of the summary, and wait for another turn */
+    /* Bits taken from the summary that wait for another turn */
     uint32_t left[VIRTIO_RDMA_SHADOW_WORDS / 32];
     int64_t rung_at;                /* the last doorbell, in host time */
     QTAILQ_ENTRY(VirtIORdmaShadow) next;
@@ -199,7 +199,7 @@ static inline uint32_t virtio_rdma_srq_vq(const VirtIORdma *s, uint32_t srqn)
 
 /* ioeventfd.c: host notifiers */
 
-/* Of VirtioDeviceClass */
+/* For VirtioDeviceClass */
 int virtio_rdma_ioeventfd_start(VirtIODevice *vdev);
 void virtio_rdma_ioeventfd_stop(VirtIODevice *vdev);
 /* Give the virtqueues of an object, if any, notifiers, or take them away. */
@@ -210,7 +210,7 @@ void virtio_rdma_srq_set_notifier(VirtIORdma *s, uint32_t srqn, bool assign);
 
 /* Can a direct CQ of depth @cqe have this memory? 0 or -EINVAL. */
 int virtio_rdma_direct_cq_check(uint32_t cqe, VirtIORdmaDirectCq *direct);
-/* Have @cq lie in @pages, which it frees in the end, from now on. */
+/* Make @cq a direct CQ in the memory @pages, or move it there. Owns @pages. */
 void virtio_rdma_direct_cq_start(VirtIORdma *s, VirtIORdmaCq *cq,
                                  const VirtIORdmaDirectCq *direct,
                                  uint64_t *pages);
@@ -220,30 +220,30 @@ void virtio_rdma_direct_cq_stop(VirtIORdma *s, VirtIORdmaCq *cq);
 
 /* Have the events of the new @cq go to @eq. */
 void virtio_rdma_eq_attach(VirtIORdmaCq *cq, VirtIORdmaCq *eq);
-/* No event of @cq is pending any more, and there are no new ones. */
+/* Drop the pending event of @cq, and detach it from its event queue. */
 void virtio_rdma_eq_detach(VirtIORdma *s, VirtIORdmaCq *cq);
-/* Raise no events any more, but one that tells so. */
+/* Put @eq into its error state: drop its events, and report the error. */
 void virtio_rdma_eq_fail(VirtIORdma *s, VirtIORdmaCq *eq);
-/* @cq has an event for its event queue. */
+/* Make an event of @cq pending in its event queue. */
 void virtio_rdma_eq_add(VirtIORdmaCq *cq);
-/* Write the events that the iothread has, as far as the turn goes. */
+/* Write events that the iothread has raised, within the budget of a turn. */
 void virtio_rdma_eqs_run(VirtIORdma *s);
 /* A CQE was written to @cq: it may raise an event when the backend is left. */
 void virtio_rdma_eq_completed(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited);
-/* Of RdmaHcaOps.flush(): raise these events, and notify the driver. */
+/* For RdmaHcaOps.flush(): raise these events, and notify the driver. */
 void virtio_rdma_eqs_flush(VirtIORdma *s);
 
 /* cq-vq.c: completion queues that are virtqueues */
 
-/* Have the CQ or event queue lie in the virtqueue of its number. */
+/* Set the form of a loaded CQ or event queue: the virtqueue of its number. */
 void virtio_rdma_cq_use_vq(VirtIORdma *s, VirtIORdmaCq *cq);
-/* The same for a new one */
+/* The same for a CQ or event queue that the driver creates */
 void virtio_rdma_cq_start_vq(VirtIORdma *s, VirtIORdmaCq *cq);
-/* A completion, encoded */
+/* Encode a completion. */
 VirtIORdmaCqe virtio_rdma_cqe(VirtIORdma *s, const RdmaWc *wc, bool solicited);
 /*
- * Write what waits in the CQ or event queue, while there are buffers, and
- * budget for them. False if the CQ is in error, or enters it.
+ * Write completions or events that wait in the CQ or event queue, while there
+ * are buffers and @budget. False if the CQ is in error, or enters it.
  */
 bool virtio_rdma_cq_flush(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget);
 /* The CQ or event queue at virtqueue @n, or NULL. */
@@ -252,8 +252,8 @@ VirtIORdmaCq *virtio_rdma_cq_of_vq(VirtIORdma *s, uint32_t n);
 /* cq-backlog.c: completions that wait for a buffer */
 
 /*
- * Add a completion to the backlog; false if that has cq->cqe of them, or there
- * is no memory.
+ * Add a copy of @cqe to the backlog. False if the backlog has core.cqe of them,
+ * or there is no memory.
  */
 bool virtio_rdma_cq_backlog_add(VirtIORdmaCq *cq, const VirtIORdmaCqe *cqe);
 /* The @i-th oldest completion of the backlog. */
@@ -261,15 +261,15 @@ VirtIORdmaCqe *virtio_rdma_cq_backlog_at(VirtIORdmaCq *cq, uint32_t i);
 /* Remove the oldest one, or all. */
 void virtio_rdma_cq_backlog_take(VirtIORdmaCq *cq);
 void virtio_rdma_cq_backlog_clear(VirtIORdmaCq *cq);
-/* Of RdmaHcaCqOps. Paid by the command. */
+/* For RdmaHcaCqOps.forget_qp(). The current command pays. */
 void virtio_rdma_cq_forget_qp(RdmaHca *hca, RdmaHcaCq *core, uint32_t qpn);
 
 /* wq-slots.c: work queues without a virtqueue */
 
-/* Can a direct QP with these capabilities have such queues? 0 or -EINVAL. */
+/* Can a direct QP with these attributes have this memory? 0 or -EINVAL. */
 int virtio_rdma_direct_check(VirtIORdma *s, const RdmaQpInitAttr *init,
                              VirtIORdmaDirectQp *direct);
-/* Have the queues of @qp lie in @pages, which it frees in the end. */
+/* Set the form of the queues of @qp: slots in @pages. @qp owns @pages. */
 void virtio_rdma_direct_start(VirtIORdma *s, VirtIORdmaQp *qp,
                               const VirtIORdmaDirectQp *direct,
                               uint64_t *pages);
@@ -281,32 +281,32 @@ void virtio_rdma_direct_srq_start(VirtIORdma *s, VirtIORdmaSrq *srq,
                                   const VirtIORdmaDirectSrq *direct,
                                   uint64_t *pages);
 void virtio_rdma_direct_srq_stop(VirtIORdma *s, VirtIORdmaSrq *srq);
-/* The direct QP, or SRQ, that is rung on this page of doorbells; or NULL */
+/* The direct QP, or SRQ, if it has this page of doorbells; otherwise NULL */
 VirtIORdmaQp *virtio_rdma_direct_qp_at(VirtIORdma *s, uint32_t doorbell,
                                        uint32_t qpn);
 VirtIORdmaSrq *virtio_rdma_direct_srq_at(VirtIORdma *s, uint32_t doorbell,
                                          uint32_t srqn);
 
-/* shadow.c: shadows of pages of doorbells, of s->doorbells pages */
+/* shadow.c: shadows of pages of doorbells; @page is less than s->doorbells */
 
 void virtio_rdma_shadows_init(VirtIORdma *s);
 void virtio_rdma_shadows_free(VirtIORdma *s);
-/* No page has one. */
+/* Remove all shadows. */
 void virtio_rdma_shadows_reset(VirtIORdma *s);
-/* @page has one at @addr. -EINVAL if that is not RAM: nothing changes. */
+/* Give @page a shadow at @addr. -EINVAL if @addr is not in RAM. */
 int virtio_rdma_shadow_set(VirtIORdma *s, uint32_t page, uint64_t addr);
-/* The same after migration, before guest memory may be touched */
+/* The same after migration, before the device may access guest memory */
 void virtio_rdma_shadow_load(VirtIORdma *s, uint32_t page, uint64_t addr);
-/* @page has none. */
+/* Remove the shadow of @page, if there is one. */
 void virtio_rdma_shadow_drop(VirtIORdma *s, uint32_t page);
-/* The driver need not ring on @page, if there is one: the device will look. */
+/* Poll the shadow of @page, if there is one: the driver need not ring. */
 void virtio_rdma_shadow_wake(VirtIORdma *s, uint32_t page);
-/* Schedule the QPs that are marked; those without marks fall asleep. */
+/* Schedule QPs that are marked in shadows. Stop polling those without marks. */
 void virtio_rdma_shadows_run(VirtIORdma *s, uint32_t *budget);
 
 /* wq-vq.c: work queues that are virtqueues */
 
-/* Have the queue lie in virtqueue @n. */
+/* Set the form of the queue: virtqueue @n. */
 void virtio_rdma_wq_use_vq(VirtIORdma *s, RdmaHcaWq *wq, uint32_t n);
 /* The queue of a QP or SRQ at virtqueue @n, or NULL. */
 RdmaHcaWq *virtio_rdma_wq_of_vq(VirtIORdma *s, uint32_t n);
@@ -315,22 +315,22 @@ RdmaHcaWq *virtio_rdma_wq_of_vq(VirtIORdma *s, uint32_t n);
 
 void virtio_rdma_scratch_init(VirtIORdma *s);
 void virtio_rdma_scratch_free(VirtIORdma *s);
-/* Of RdmaHcaOps */
+/* For RdmaHcaOps */
 void virtio_rdma_decode_send(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr);
 void virtio_rdma_decode_recv(RdmaHca *hca, RdmaHcaWq *wq, RdmaRecvWr *wr);
 
 /* form.c: objects with queues */
 
-/* An object of the core, see rdma_hca_cq_add(), that is given its form next */
+/* Allocate an object, and add it to the core. The caller sets its form. */
 VirtIORdmaCq *virtio_rdma_cq_add(VirtIORdma *s, uint32_t cqn, uint32_t cqe);
 VirtIORdmaSrq *virtio_rdma_srq_add(VirtIORdma *s, const RdmaSrqAttr *attr);
 VirtIORdmaQp *virtio_rdma_qp_add(VirtIORdma *s, const RdmaQpInitAttr *init);
-/* The new @srq, or @qp, has the virtqueues of its number. */
+/* Set the form of @srq, or @qp: the virtqueues of its number. */
 void virtio_rdma_srq_use_vq(VirtIORdma *s, VirtIORdmaSrq *srq);
 void virtio_rdma_qp_use_vqs(VirtIORdma *s, VirtIORdmaQp *qp);
 /* Remove all objects, after the backend has done so. */
 void virtio_rdma_objects_reset(VirtIORdma *s);
-/* Of RdmaHcaOps */
+/* For RdmaHcaOps */
 void virtio_rdma_cq_free(RdmaHca *hca, RdmaHcaCq *core);
 void virtio_rdma_srq_free(RdmaHca *hca, RdmaHcaSrq *core);
 void virtio_rdma_qp_free(RdmaHca *hca, RdmaHcaQp *core);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What takes objects away: changes of the device status, resets of the device
- * and of virtqueues, and the end of the device.
+ * Changes of the device status, resets of the device and of virtqueues, and the
+ * end of the device: events that may remove objects.
  *
- * All of it may come from a write of the device itself, see
+ * A write of the device itself may cause each of them, see
  * rdma_backend_enter(). Then the device stops at once (virtio_rdma_active()),
- * and the rest waits until nothing on the stack uses the objects any more.
+ * and the rest is deferred until no function on the stack uses the objects.
  */
 #include "qemu/osdep.h"
 #include "migration/blocker.h"
@@ -20,7 +20,7 @@ static void update_status(VirtIORdma *s, uint8_t status, bool restart)
 
     if (resume || restart) {
         virtio_rdma_extensions_start(s);
-        /* Kicks were ignored until now. */
+        /* The device has ignored kicks while it was not active. */
         virtio_rdma_all_schedule(s);
     }
 }
@@ -95,7 +95,7 @@ static void reset_wq(VirtIORdma *s, RdmaHcaWq *wq)
 
     virtio_rdma_wq(wq)->seen = 0;
     if (qp && !lost && rdma_hca_qp_is_in(&s->hca, qp, RDMA_QPS_RESET)) {
-        /* The driver has not used it yet. */
+        /* The driver has not used the queue yet, so nothing is lost. */
         return;
     }
     qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: virtqueue of %s %u was reset "
@@ -177,7 +177,7 @@ static void unrealize(RdmaHca *hca)
     VirtIODevice *vdev = VIRTIO_DEVICE(s);
 
     virtio_rdma_limits_unregister(s);
-    /* No work reaches the backend, which may wait in a nested event loop. */
+    /* Detaching may run a nested event loop: give the backend no more work. */
     rdma_hca_enter(&s->hca);
     virtio_rdma_running_update(s, 0);
     rdma_hca_leave(&s->hca);
@@ -226,7 +226,7 @@ static void run_status(VirtIORdma *s)
 void virtio_rdma_run_pending(VirtIORdma *s, uint32_t pending)
 {
     if (s->hca.unrealizing) {
-        /* The end comes later: a netdev may be about to go on with its part */
+        /* The device ends later: a netdev on the stack may still use it. */
         virtio_rdma_running_update(s, 0);
         return;
     }
@@ -234,7 +234,7 @@ void virtio_rdma_run_pending(VirtIORdma *s, uint32_t pending)
         reset(s);
         pending &= ~VIRTIO_RDMA_PENDING_VQS;
     }
-    /* The device may be gone after each of these. */
+    /* Each of these may end the device, so do not use @s after it. */
     if (pending & VIRTIO_RDMA_PENDING_VQS) {
         rdma_backend_put_off(s->hca.backend,
                              pending & VIRTIO_RDMA_PENDING_STATUS);

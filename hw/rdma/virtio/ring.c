@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Virtqueues as such: whether a driver's ring is sound, which virtqueue can
- * serve a new object, and what becomes of it when the object is gone.
+ * Virtqueues without regard to their use: check the driver's rings, find a
+ * virtqueue for a new object, and mark it when the object is gone
  */
 #include "qemu/osdep.h"
 #include "qemu/bitops.h"
@@ -10,9 +10,12 @@
 #include "system/dma.h"
 #include "core.h"
 
-/* What popping each descriptor beyond these takes, in bytes copied */
+/* Each descriptor of an element beyond these costs RDMA_WORK_POLL. */
 #define USUAL_DESCS 4
-/* A ring has fewer of them; a driver can give more in indirect tables. */
+/*
+ * A drain stops after these. A ring has fewer descriptors, but indirect tables
+ * can have more.
+ */
 #define DRAIN_DESCS (4 * VIRTQUEUE_MAX_SIZE)
 
 bool virtio_rdma_ring_check(VirtIORdma *s, VirtQueue *vq, uint16_t *seen)
@@ -129,7 +132,7 @@ void virtio_rdma_vq_unmap(VirtIORdma *s, VirtQueueElement *elem)
     elem->in_num = 0;
 }
 
-/* virtqueue_unpop() goes back by one descriptor in packed rings, too. */
+/* virtqueue_unpop() would go back by only one descriptor in a packed ring. */
 void virtio_rdma_vq_unpop(VirtIORdma *s, VirtQueue *vq,
                           VirtQueueElement *elem)
 {
@@ -155,7 +158,7 @@ void virtio_rdma_vqs_flush(VirtIORdma *s)
          n < VIRTIO_QUEUE_MAX;
          n = find_next_bit(s->notify_vqs, VIRTIO_QUEUE_MAX, n + 1)) {
         clear_bit(n, s->notify_vqs);
-        /* One of them may be what ends the device */
+        /* A notification may cause a reset of the device. */
         if (!virtio_rdma_active(s)) {
             continue;
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The handlers of virtqueues and doorbells, and what the bottom half does for
- * the guest interface.
+ * The handlers of virtqueues and doorbells, and the guest interface's part of
+ * the bottom half
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"
@@ -16,9 +16,7 @@
  */
 #define RING_IN_A_ROW_NS (25 * SCALE_US)
 
-/*
- * Write the backlog of @cq, or events. If a CQ fails in that, so do its QPs.
- */
+/* Write the backlog of a CQ, or events. If the CQ fails, its QPs fail, too. */
 static void flush_cq(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget)
 {
     if (!cq->core.error && !virtio_rdma_cq_flush(s, cq, budget)) {
@@ -27,8 +25,8 @@ static void flush_cq(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget)
 }
 
 /*
- * Also CQs without a backlog, to turn their notifications off. The next turn
- * begins where this one ended.
+ * Write the backlogs of all CQs. For a CQ without a backlog this turns kicks
+ * off. If the budget is used up, the next turn begins with the next CQ.
  */
 static void flush_cqs(VirtIORdma *s)
 {
@@ -147,7 +145,7 @@ void virtio_rdma_handle_wq(VirtIODevice *vdev, VirtQueue *vq)
     }
 }
 
-/* It is rung now: was it a moment ago? */
+/* A doorbell rings now. Was the last one less than RING_IN_A_ROW_NS ago? */
 static bool in_a_row(int64_t *rung_at)
 {
     int64_t now = get_clock();
@@ -158,8 +156,9 @@ static bool in_a_row(int64_t *rung_at)
 }
 
 /*
- * The first sends at once, as the main loop may sleep; those that follow in a
- * row are its work, beside the vCPU.
+ * The first doorbell sends at once in the vCPU thread, because the main loop
+ * may sleep. For later ones in a row the main loop sends, in parallel to the
+ * vCPU.
  */
 static void ring_direct_qp(VirtIORdma *s, VirtIORdmaQp *forms)
 {
@@ -178,7 +177,7 @@ static void ring_direct_qp(VirtIORdma *s, VirtIORdmaQp *forms)
     }
     rdma_hca_kick(&s->hca, &qp->sq,
                   !in_a_row(&forms->rung_at) && !qp->sq.count);
-    /* What it writes may be the end of the QP, and of the device. */
+    /* This may end the QP and the device, so do not use them after it. */
     rdma_hca_leave(&s->hca);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Shadows of pages of doorbells: while one is awake, the bottom half looks
- * there for QPs that have work, and a driver that marks a QP need not ring.
+ * Shadows of pages of doorbells. While a shadow is awake, the bottom half polls
+ * it for QPs that the driver has marked, and the driver need not ring.
  *
- * Nothing in a shadow is trusted. A mark has a QP looked at, if the page of
- * doorbells is the QP's own; that is paid for as any look.
+ * Nothing in a shadow is trusted. A mark has only the effect of a doorbell: the
+ * QP is scheduled, if the page of doorbells is its own, and the turn pays.
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"
@@ -57,7 +57,7 @@ void virtio_rdma_shadows_reset(VirtIORdma *s)
     }
 }
 
-/* The driver has taken the memory away. */
+/* The driver has removed the memory of the shadow. */
 static void lose(VirtIORdma *s, VirtIORdmaShadow *shadow)
 {
     qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: the shadow of page %u of the "
@@ -99,7 +99,7 @@ void virtio_rdma_shadow_load(VirtIORdma *s, uint32_t page, uint64_t addr)
     shadow->addr = addr;
     shadow->is_on = true;
     shadow->is_awake = true;
-    /* Which words were left on the other side is not told. */
+    /* The stream does not have the @left of the source: poll all words. */
     memset(shadow->left, 0xff, sizeof(shadow->left));
     QTAILQ_INSERT_TAIL(&s->awake_shadows, shadow, next);
 }
@@ -120,7 +120,7 @@ void virtio_rdma_shadow_wake(VirtIORdma *s, uint32_t page)
     rdma_hca_work_schedule(&s->hca);
 }
 
-/* Schedule the QPs that are marked in @word. False: it is not RAM. */
+/* Schedule QPs that are marked in @word. False: the shadow is not in RAM. */
 static bool take_marks(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t word,
                        uint32_t *budget, bool *found)
 {
@@ -147,9 +147,9 @@ static bool take_marks(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t word,
 }
 
 /*
- * The same for the words of @left[@n]. What is over budget stays there: the
- * device may not set bits of the summary again, as with TCG in a single thread
- * the driver's operations there are not atomic towards it.
+ * The same for the words of shadow->left[@n]. Words that are over budget stay
+ * there. The device must not set their bits of the summary again, because the
+ * driver's operations are not atomic towards it with TCG in a single thread.
  */
 static bool take_words(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t n,
                        uint32_t *budget, bool *found)
@@ -170,7 +170,7 @@ static bool take_words(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t n,
     return true;
 }
 
-/* Schedule what is marked. False: it is not RAM. */
+/* Schedule all QPs that are marked. False: the shadow is not in RAM. */
 static bool look(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t *budget,
                  bool *found)
 {
@@ -196,7 +196,7 @@ static bool look(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t *budget,
     return true;
 }
 
-/* Look at @shadow, and have it sleep if there was nothing. */
+/* Poll @shadow, and put it to sleep if nothing was marked. */
 static bool run(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t *budget)
 {
     bool found = false;
@@ -212,7 +212,7 @@ static bool run(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t *budget)
     }
     /*
      * Pairs with the driver's barrier between the marks and reading @awake:
-     * either it rings, or they are seen here.
+     * either the driver rings, or the device sees the marks.
      */
     smp_mb();
     if (!look(s, shadow, budget, &found)) {
@@ -236,7 +236,7 @@ void virtio_rdma_shadows_run(VirtIORdma *s, uint32_t *budget)
     }
     shadow = QTAILQ_FIRST(&s->awake_shadows);
     if (shadow) {
-        /* The next turn begins with another one. */
+        /* The next turn begins with another shadow, so that none starves. */
         QTAILQ_REMOVE(&s->awake_shadows, shadow, next);
         QTAILQ_INSERT_TAIL(&s->awake_shadows, shadow, next);
         rdma_hca_work_schedule(&s->hca);

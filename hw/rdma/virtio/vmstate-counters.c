@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Migration of a virtio-rdma device: what its queue pairs count. The guest
- * reads it, and nothing may decrease. A guest without F_VERSION_1 does not.
+ * Migration of a virtio-rdma device: counters of queue pairs. They must not
+ * decrease, because a guest with F_VERSION_1 can read them.
  */
 #include "qemu/osdep.h"
 #include "qemu/error-report.h"
@@ -40,7 +40,7 @@ static bool valid_count(void *opaque, int version_id)
     return true;
 }
 
-/* The backend has its QPs: its state stands before this. */
+/* The backend's state is earlier in the stream, so the backend has its QPs. */
 static int post_load(void *opaque, int version_id)
 {
     const VirtIORdmaSaved *v = opaque;

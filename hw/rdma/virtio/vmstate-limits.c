@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Migration of a virtio-rdma device: has the destination the limits and
- * features of the source?
+ * Migration of a virtio-rdma device: check that the destination has the limits
+ * and features of the source.
  *
- * They lead the stream, so that a destination that differs is found before the
- * guest is stopped.
+ * They come first in the stream, so that migration to a device that differs
+ * fails before the guest is stopped.
  */
 #include "qemu/osdep.h"
 #include "migration/vmstate.h"
@@ -92,7 +92,7 @@ static bool check_limit(const char *prop, uint64_t theirs, uint64_t ours)
     return true;
 }
 
-/* The guest has seen what the feature adds to the device, used or not. */
+/* An offered feature changes what the guest sees, even if it is not used. */
 static bool check_offer(const char *feature, bool theirs, bool ours)
 {
     if (theirs != ours) {
@@ -105,9 +105,9 @@ static bool check_offer(const char *feature, bool theirs, bool ours)
 }
 
 /*
- * The guest has read the limits, so they must not change. All count, even if
- * the guest does not use them: they decide about the number of virtqueues, the
- * BAR of doorbells, and the numbers of objects.
+ * The guest has read the limits, so they must not change. This is also so for
+ * limits that the guest does not use, because the number of virtqueues, the BAR
+ * of doorbells and the numbers of objects depend on them.
  */
 static bool check_limits(const SavedLimits *v, const SavedLimits *l)
 {
@@ -144,7 +144,7 @@ static bool check_limits(const SavedLimits *v, const SavedLimits *l)
                        l->device_cap_flags);
 }
 
-/* The driver goes on to use the features that it accepted. */
+/* After migration the driver still uses the features that it accepted. */
 static bool check_features(VirtIORdma *s, uint64_t features)
 {
     for (unsigned bit = 0; bit <= VIRTIO_RDMA_F_MAX; bit++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Migration of a virtio-rdma device: records become objects.
+ * Migration of a virtio-rdma device: make objects from records.
  *
- * A stream is trusted no more than the guest: numbers, references and limits
- * are checked, pointers and counts of users are computed.
+ * The stream is not trusted, as the guest is not. Numbers, references and
+ * limits are checked; pointers and counts of users are computed.
  */
 #include "qemu/osdep.h"
 #include "qemu/bitops.h"
@@ -94,13 +94,13 @@ int virtio_rdma_saved_counts_post_load(void *opaque, int version_id)
     return 0;
 }
 
-/* A record of the stream: its kind, and its number or place there */
+/* A record for error messages: its kind, and the number of its object */
 typedef struct Record {
     const char *kind;
     uint32_t id;
 } Record;
 
-/* Is a field of @r right? If not, say what it @must be. */
+/* If not @ok, report that the field of @r must be @must. Returns @ok. */
 static bool check(const Record *r, bool ok, const char *field, uint64_t value,
                   const char *must)
 {
@@ -123,7 +123,7 @@ static bool check_max(const Record *r, const char *field, uint64_t value,
     return value <= max;
 }
 
-/* Can the number of @r be that of a new object? */
+/* Is the number of @r a free number of the table? */
 static bool check_id(const Record *r, const RdmaHcaTable *t)
 {
     return check(r, r->id >= t->first && r->id < t->end && !t->slot[r->id],
@@ -141,7 +141,7 @@ static bool load_pd(VirtIORdma *s, const SavedPd *v)
     return true;
 }
 
-/* Before memory is allocated for the backlog */
+/* Check before memory is allocated for the backlog. */
 bool virtio_rdma_saved_valid_cq(void *opaque, int version_id)
 {
     const SavedCq *v = opaque;
@@ -151,7 +151,7 @@ bool virtio_rdma_saved_valid_cq(void *opaque, int version_id)
            check_max(&r, "n_backlog", v->n_backlog, v->cqe);
 }
 
-/* Pages of guest memory are looked at when they are used. */
+/* Whether pages are RAM is checked at each use, not here. */
 static bool check_pages(const Record *r, const VirtIORdma *s,
                         const uint64_t *pages, uint32_t npages)
 {
@@ -193,7 +193,7 @@ static bool load_direct_cq(VirtIORdma *s, const Record *r, VirtIORdmaCq *cq,
     return true;
 }
 
-/* When all event queues are there */
+/* Attach a CQ to its event queue. Call when all event queues are loaded. */
 static bool load_eq(VirtIORdma *s, const SavedCq *v)
 {
     const Record r = { "CQ", v->cqn };
@@ -418,7 +418,7 @@ static bool check_cap(const VirtIORdma *s, const Record *r,
                      l->max_inline_data);
 }
 
-/* A QP either has an SRQ or a receive queue. */
+/* With an SRQ a QP has no receive queue. */
 static bool check_srq(const Record *r, const SavedQp *v,
                       const RdmaHcaSrq *srq)
 {
@@ -578,7 +578,7 @@ static int load_objects(VirtIORdma *s, const VirtIORdmaSaved *v)
     return 0;
 }
 
-/* An iothread may be in the engine. */
+/* Enter the device: an iothread may work in the backend. */
 void virtio_rdma_forget_loaded(VirtIORdma *s)
 {
     rdma_hca_enter(&s->hca);
@@ -634,7 +634,7 @@ static uint32_t count_direct_srqs(VirtIORdma *s)
     return count;
 }
 
-/* No object without its feature; the features are loaded after the objects. */
+/* Check that the driver accepted the features that its objects need. */
 static bool check_features(VirtIORdma *s)
 {
     const struct {
@@ -679,7 +679,7 @@ static bool check_features(VirtIORdma *s)
     return true;
 }
 
-/* What is in flight came from the ring, which is loaded after the objects. */
+/* Check WQEs in flight against their ring, which is loaded after objects. */
 static bool check_ring(VirtIORdma *s, const Record *r, const RdmaHcaWq *wq)
 {
     bool ring = wq->ops->ring_size;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Migration of a virtio-rdma device: its objects become records.
+ * Migration of a virtio-rdma device: make records from objects.
  */
 #include "qemu/osdep.h"
 #include "vmstate.h"
@@ -44,7 +44,7 @@ static void save_cq(SavedCq *v, VirtIORdmaCq *cq)
     v->cqe = cq->core.cqe;
     v->arm = cq->arm;
     v->error = cq->core.error;
-    /* What is saved is validated, too */
+    /* VMSTATE_VALIDATE also checks records that are saved. */
     v->max_cqe = cq->core.cqe;
     v->n_backlog = cq->n_backlog;
     v->backlog = g_new(VirtIORdmaCqe, cq->n_backlog);

@@ -2,7 +2,7 @@
 /*
  * Migration of a virtio-rdma device: the layout of the stream.
  *
- * It has lists of plain records, one for each kind of objects, and then the
+ * The stream has a list of plain records for each kind of object, and then the
  * state of the backend.
  */
 #include "qemu/osdep.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Layer "vmstate" of the virtio-rdma device: the records that it migrates as,
- * and what turns objects into records and back.
+ * Layer "vmstate" of the virtio-rdma device: the records of the migration
+ * stream, and the conversion of objects to records and back
  */
 #ifndef HW_RDMA_VIRTIO_VMSTATE_H
 #define HW_RDMA_VIRTIO_VMSTATE_H
@@ -9,8 +9,8 @@
 #include "ctrl.h"
 
 /*
- * A list of records. @more: VMS_ALLOC, or 0 if who has read their number has
- * allocated it.
+ * A list of records. @more: VMS_ALLOC, or 0 if the post_load() that checks
+ * their number allocates the list.
  */
 #define VIRTIO_RDMA_RECORDS(field_, num, vmsd_, state, type, more) {    \
     .name = #field_,                                                    \
@@ -71,7 +71,7 @@ typedef struct SavedMw {
 
 /* The queue of a direct SRQ */
 typedef struct SavedDirectSrq {
-    VirtIORdmaDirectSrq queue;      /* but for the address of the list */
+    VirtIORdmaDirectSrq queue;      /* without the address of the page list */
     uint64_t *pages;
     uint32_t taken;
     bool broken;
@@ -83,7 +83,7 @@ typedef struct SavedSrq {
     uint32_t max_wr;
     uint32_t max_sge;
     bool error;
-    SavedDirectSrq direct;          /* if it has pages */
+    SavedDirectSrq direct;          /* if direct.pages is not NULL */
 } SavedSrq;
 
 typedef struct SavedWq {
@@ -94,7 +94,7 @@ typedef struct SavedWq {
 
 /* The queues of a direct QP */
 typedef struct SavedDirect {
-    VirtIORdmaDirectQp queues;      /* but for the address of the list */
+    VirtIORdmaDirectQp queues;      /* without the address of the page list */
     uint64_t *pages;
     uint32_t sq_taken;
     uint32_t rq_taken;
@@ -114,7 +114,7 @@ typedef struct SavedQp {
     RdmaQpCap cap;
     SavedWq sq;
     SavedWq rq;
-    SavedDirect direct;             /* if it has pages */
+    SavedDirect direct;             /* if direct.pages is not NULL */
 } SavedQp;
 
 typedef struct SavedShadow {
@@ -158,29 +158,26 @@ struct VirtIORdmaSaved {
     uint64_t counters[VIRTIO_RDMA_NUM_COUNTERS];
 };
 
-/* vmstate-limits.c: what leads a migration stream */
+/* vmstate-limits.c: limits and features, first in the stream */
 
 void virtio_rdma_limits_register(VirtIORdma *s);
 void virtio_rdma_limits_unregister(VirtIORdma *s);
-/* Is all that the guest has there in an iothread, if the device is? */
+/* If the device has an iothread, are all queues in the records direct? */
 bool virtio_rdma_saved_suits_iothread(const VirtIORdmaSaved *v);
 
-/* vmstate-counters.c: what queue pairs count */
+/* vmstate-counters.c: counters of queue pairs */
 
 void virtio_rdma_saved_counters_fill(VirtIORdmaSaved *v);
 extern const VMStateDescription vmstate_virtio_rdma_qp_counters;
 
-/* vmstate-save.c: fill the records in, and free them */
+/* vmstate-save.c: make records, and free them */
 
 int virtio_rdma_saved_pre_save(void *opaque);
 int virtio_rdma_saved_post_save(void *opaque);
-/* Free the records, if there are any. Also for loading. */
+/* Free the records, if there are any: after saving, and after loading. */
 void virtio_rdma_saved_free(VirtIORdma *s);
 
-/*
- * vmstate-load.c: make room, check, and turn the records into
- * objects
- */
+/* vmstate-load.c: allocate and check records, and make objects from them */
 
 int virtio_rdma_saved_pre_load(void *opaque);
 bool virtio_rdma_saved_valid_wq(void *opaque, int version_id);
@@ -192,14 +189,14 @@ bool virtio_rdma_saved_valid_shadows(void *opaque, int version_id);
 int virtio_rdma_saved_shadows_post_load(void *opaque, int version_id);
 int virtio_rdma_saved_counts_post_load(void *opaque, int version_id);
 int virtio_rdma_saved_objects_post_load(void *opaque, int version_id);
-/* The backend's state is loaded, too. */
+/* After the backend's state was loaded */
 int virtio_rdma_saved_post_load(void *opaque, int version_id);
 /*
- * The stream is refused: drop all objects. One that was loaded halfway has no
- * form, and the backend does not know what it has not loaded.
+ * The stream is refused: remove all objects. Some may have no form, and some
+ * may be unknown to the backend.
  */
 void virtio_rdma_forget_loaded(VirtIORdma *s);
-/* Of VirtioDeviceClass: all is loaded. */
+/* VirtioDeviceClass.post_load(): features and virtqueues are loaded, too. */
 int virtio_rdma_post_load(VirtIODevice *vdev);
 
 /* vmstate.c: the stream */

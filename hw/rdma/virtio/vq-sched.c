@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the bottom half looks at besides work queues.
+ * Schedule the work of the bottom half that is not of work queues.
  */
 #include "qemu/osdep.h"
 #include "queue.h"

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Direct work queues and SRQs: slots in memory of the driver, which a process
- * may map, and a page of counters in front of them.
+ * Direct work queues and SRQs: a page of counters, and slots for WQEs, in
+ * memory of the driver, which a process may map.
  *
- * The number of WQEs taken is the device's own. What the driver says that it
- * has written is checked when it is read, and a slot is copied before it is
- * looked at.
+ * The device keeps its own count of WQEs taken. It checks the producer index of
+ * the driver each time that it reads it, and copies a slot before it decodes
+ * it.
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"
 #include "wq.h"
 
 #define MIN_SLOT_SHIFT 5
-/* Of a slot: most WQEs are no longer. The scratch buffer has as many. */
+/*
+ * Bytes of a slot to copy at first: enough for most WQEs. The scratch buffer
+ * has room for them, whatever the limits of the device.
+ */
 #define FIRST_BYTES 128
 #define PAGE_SHIFT RDMA_PAGE_SHIFT
 
@@ -65,7 +68,7 @@ static bool check_doorbell(const VirtIORdma *s, uint16_t doorbell)
     return rdma_hca_check_range("doorbell", doorbell, 0, s->doorbells - 1);
 }
 
-/* It is no region: the limit of their lengths has nothing to do with it. */
+/* The memory is not a region, so max_mr_size does not limit it. */
 static int check_pages(RdmaHcaPages *pages, uint64_t npages)
 {
     pages->page_shift = PAGE_SHIFT;
@@ -122,7 +125,7 @@ static void start(RdmaHcaWq *wq, const uint64_t *pages, uint8_t depth_shift,
     slots->depth = 1u << depth_shift;
     slots->slot_shift = slot_shift;
     slots->rescan_threshold = 1;
-    /* The driver may have seen what the source of a migration was at. */
+    /* After migration the word at @awake is that of the source. */
     slots->in_doubt = true;
 }
 
@@ -175,7 +178,7 @@ void virtio_rdma_direct_srq_stop(VirtIORdma *s, VirtIORdmaSrq *srq)
     }
 }
 
-/* Copy from a slot: it lies in one page, or begins with one. */
+/* Copy from a slot, which is within a page, or begins at the start of one. */
 static bool read_slot(VirtIORdma *s, const VirtIORdmaSlots *slots, uint32_t at,
                       void *buf, size_t len)
 {
@@ -198,7 +201,7 @@ static bool read_slot(VirtIORdma *s, const VirtIORdmaSlots *slots, uint32_t at,
     return true;
 }
 
-/* Are there WQEs? A producer that makes no sense breaks the queue. */
+/* Are there WQEs that were not taken? A wrong producer breaks the queue. */
 static bool poll_producer(VirtIORdma *s, RdmaHcaWq *wq)
 {
     VirtIORdmaSlots *slots = slots_of(wq);
@@ -235,8 +238,8 @@ static uint32_t depth(const RdmaHcaWq *wq)
 }
 
 /*
- * Copy the next WQE to the scratch buffer. A second copy is for long ones only.
- * False: it has no length that is possible, or is not in RAM.
+ * Copy the next WQE to the scratch buffer. Only a long WQE needs a second copy.
+ * False: its length is impossible, or the slot is not in RAM.
  */
 static bool read_wqe(VirtIORdma *s, const VirtIORdmaSlots *slots, size_t *len)
 {
@@ -270,7 +273,7 @@ static bool take(RdmaHca *hca, RdmaHcaWq *wq, RdmaHcaInflight *inflight)
         return false;
     }
     if (!read_wqe(s, slots, &t->len)) {
-        /* A WQE without any bytes completes with an error. */
+        /* Take it with no bytes, so that it completes with an error. */
         t->len = 0;
     }
     slots->taken++;
@@ -314,8 +317,8 @@ static bool wake(RdmaHca *hca, RdmaHcaWq *wq)
 }
 
 /*
- * While the shadow of the doorbells is awake it finds a QP that has one send at
- * a time: a rescan of each queue costs more.
+ * While the shadow of the doorbells is awake, it reports a QP that has one send
+ * at a time at less cost than a rescan of each queue.
  */
 static uint32_t default_rescan_threshold(VirtIORdma *s, RdmaHcaWq *wq)
 {
@@ -327,7 +330,7 @@ static uint32_t default_rescan_threshold(VirtIORdma *s, RdmaHcaWq *wq)
 static void ring(RdmaHca *hca, RdmaHcaWq *wq, bool alone)
 {
     if (slots_of(wq)->rung) {
-        /* The backend has yet to ask, and finds this one, too. */
+        /* The backend has not polled since, and will find this send, too. */
         wake(hca, wq);
     }
     slots_of(wq)->rung = true;
@@ -365,7 +368,7 @@ static RdmaNext go_to_sleep(RdmaHca *hca, RdmaHcaWq *wq)
     set_awake(s, slots, false);
     /*
      * Pairs with the driver's barrier between the producer and reading @awake:
-     * either it rings, or the producer is seen here.
+     * either the driver rings, or the device sees the producer.
      */
     smp_mb();
     return poll_producer(s, wq) ? RDMA_NEXT_WR : RDMA_NEXT_NONE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Work queues that are virtqueues: each WQE is a buffer, which goes back when
- * the WQE is done with.
+ * Work queues that are virtqueues: each WQE is a buffer, which the device
+ * returns when the WQE is done
  */
 #include "qemu/osdep.h"
 #include "qemu/iov.h"
@@ -15,8 +15,9 @@ static uint32_t depth(const RdmaHcaWq *wq)
 
 /*
  * The next element of @wq, or NULL. The device is broken if the driver made
- * more descriptors available than the ring has: to return the elements would
- * lead out of the ring. In packed rings the driver chooses ids, too.
+ * more descriptors available than the ring has, because returning the elements
+ * would lead out of the ring. The index is checked, too, because in packed
+ * rings the driver chooses it.
  */
 static VirtQueueElement *pop(VirtIORdma *s, RdmaHcaWq *wq)
 {
@@ -97,7 +98,7 @@ static bool count(RdmaHca *hca, const RdmaHcaWq *wq, uint32_t *n)
                                   n);
 }
 
-/* The driver kicks for each WQE, whether the device polls or not. */
+/* A driver always kicks, so there is nothing to tell it. */
 static bool wake(RdmaHca *hca, RdmaHcaWq *wq)
 {
     return true;
@@ -122,7 +123,7 @@ static void drain(RdmaHca *hca, RdmaHcaWq *wq, uint32_t n)
                                  n);
 }
 
-/* For in-order use virtqueues must know what is in flight. */
+/* With VIRTIO_F_IN_ORDER QEMU's virtqueue must know the buffers in flight. */
 static void restore_order(RdmaHca *hca, RdmaHcaWq *wq)
 {
     VirtIORdma *s = virtio_rdma_of(hca);
