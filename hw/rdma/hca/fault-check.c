@@ -75,8 +75,8 @@ static bool check_work(RdmaHca *hca, const RdmaHcaFault *f, Error **errp)
     if (f->opcode != RDMA_HCA_FAULT_ANY &&
         (!is_opcode(f->opcode) ||
          !rdma_hca_fault_suits(f->kind, f->opcode))) {
-        error_setg(errp, "opcode=%s: what completes so cannot have a fault of "
-                   "kind '%s'", is_opcode(f->opcode)
+        error_setg(errp, "opcode=%s: a request of this opcode cannot have a "
+                   "fault of kind '%s'", is_opcode(f->opcode)
                    ? RdmaCompletionOpcode_str(
                          rdma_hca_error_opcode(f->opcode))
                    : "unknown", RdmaFaultKind_str(f->kind));
@@ -94,7 +94,7 @@ static bool check_work(RdmaHca *hca, const RdmaHcaFault *f, Error **errp)
     }
     if (f->kind == RDMA_FAULT_KIND_COMPLETION_ERROR &&
         (f->status == RDMA_WC_SUCCESS || f->status > RDMA_WC_GENERAL_ERR)) {
-        error_setg(errp, "status has to be that of an error");
+        error_setg(errp, "status must be the status of an error");
         return false;
     }
     return true;
@@ -114,7 +114,7 @@ static bool check_command(RdmaHca *hca, const RdmaHcaFault *f,
         f->command != RDMA_COMMAND_QUERY_QP + 1 &&
         f->command != RDMA_COMMAND_DESTROY_QP + 1) {
         error_setg(errp, "qpn needs command to be modify-qp, query-qp or "
-                   "destroy-qp: others are not about a queue pair");
+                   "destroy-qp: others do not name a queue pair");
         return false;
     }
     if ((f->selects & RDMA_HCA_FAULT_QPN) && f->qpn >= hca->qps.end) {
@@ -124,7 +124,7 @@ static bool check_command(RdmaHca *hca, const RdmaHcaFault *f,
     }
     if (f->kind == RDMA_FAULT_KIND_COMMAND_ERROR &&
         f->status >= RDMA_COMMAND_STATUS__MAX) {
-        error_setg(errp, "status=%u is none of a command", f->status);
+        error_setg(errp, "status=%u is not a status of a command", f->status);
         return false;
     }
     return true;
@@ -133,8 +133,9 @@ static bool check_command(RdmaHca *hca, const RdmaHcaFault *f,
 static bool check_port(RdmaHca *hca, const RdmaHcaFault *f, Error **errp)
 {
     if (!hca->bc->set_port) {
-        error_setg(errp, "The backend %s cannot take its port down: it is one "
-                   "of the host", object_get_typename(OBJECT(hca->backend)));
+        error_setg(errp, "The backend %s cannot take its port down: it is a "
+                   "port of the host",
+                   object_get_typename(OBJECT(hca->backend)));
         return false;
     }
     if (hca->faults) {
@@ -201,7 +202,7 @@ bool rdma_hca_fault_check(RdmaHca *hca, const RdmaHcaFault *f,
         return false;
     }
     if (f->kind >= RDMA_FAULT_KIND__MAX) {
-        error_setg(errp, "kind=%u is none of a fault", f->kind);
+        error_setg(errp, "kind=%u is not a kind of fault", f->kind);
         return false;
     }
     if (!f->probability || f->probability > RDMA_HCA_FAULT_ALWAYS) {

@@ -233,8 +233,8 @@ bool rdma_hca_faults_block_migration(RdmaHca *hca, Error **errp)
         return true;
     }
     error_setg(&fs->blocker, "The RDMA device has faults, or completions or a "
-               "command that one delays, which do not migrate: use "
-               "rdma-fault-remove, and let the VM run until these have come");
+               "command that a fault delays, which do not migrate: use "
+               "rdma-fault-remove, and let the VM run until they are done");
     return migrate_add_blocker(&fs->blocker, errp) == 0;
 }
 

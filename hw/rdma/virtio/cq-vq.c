@@ -44,7 +44,7 @@ static PushResult push_cqe(VirtIORdma *s, VirtIORdmaCq *cq,
     }
     if (vdev->broken) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: CQ %u: the device is "
-                      "broken, see the error before\n", cq->core.cqn);
+                      "broken, see the previous error\n", cq->core.cqn);
         return CQ_FAILED;
     }
     if (!elem) {

@@ -149,8 +149,8 @@ static bool have_cmd(VirtIORdma *s, uint8_t cmd)
         return false;
     }
     if (commands[cmd].has && !commands[cmd].has(s)) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %s, which this device "
-                      "does not have, or not without F_DIRECT\n",
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %s: the device does not "
+                      "have the command, or only with F_DIRECT\n",
                       commands[cmd].name);
         return false;
     }

@@ -465,7 +465,7 @@ static bool load_qp(VirtIORdma *s, SavedQp *v)
         !check_cap(s, &r, &v->cap, v->direct.pages) || !check_srq(&r, v, srq) ||
         !check(&r, !v->block_mcast_loopback || v->type == RDMA_QPT_UD,
                "block_mcast_loopback", v->block_mcast_loopback,
-               "0 but for UD")) {
+               "0 except for UD")) {
         return false;
     }
     if (!v->direct.pages &&
