@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""fio with its engine "rdma". It connects by RDMA CM, and asks for an
-rnr_retry of 0. Whether it reads or writes, its server's job is a read and its
-client's a write."""
+"""fio with its engine "rdma", which connects by RDMA CM and asks for an
+rnr_retry of 0. The server's job is a read and the client's a write, in either
+direction."""
 import json
 import re
 
@@ -14,10 +14,10 @@ DEPTH = 16
 
 
 def fio(bench, verb, size, mebibytes, receives=DEPTH):
-    """Run a client and its server: both have to end well, with every byte
+    """Run a client and its server. Both must succeed, with every byte
     moved."""
     tool = f'{unpacked.inside(unpacked.tree("fio", ("fio",)))} fio'
-    # The engine's own options are known once it is.
+    # fio knows an engine's options only after the option that selects it.
     job = (f'--output-format=json --name={verb} --ioengine=rdma '
            f'--port={PORT} --bs={size} --size={mebibytes}m')
     result = cm_exchange(
@@ -44,7 +44,8 @@ def test_read(bench):
 
 
 def test_send(bench):
-    # With an rnr_retry of 0 no message may come before its receive. fio waits
-    # half a second before it sends, while its server posts the first of them;
-    # nothing holds it back later. So there is a receive for each message.
+    # An rnr_retry of 0 forbids a message before its receive. fio's client
+    # waits half a second before it sends, while the server posts its first
+    # receives. Nothing delays the client later, so this job posts a receive
+    # for each message.
     fio(bench, 'send', '64k', 4, receives=64)

@@ -7,11 +7,11 @@ from guestkit.adapter import address
 from lab import unpacked
 from lab.programs import exchange
 
-PORT = 47592    # fi_pingpong's own
+PORT = 47592    # the default of fi_pingpong
 
-# For datagrams over connections it wants a CQ of 256 entries for each of so
-# many peers. By default it expects 256, and max_cqe is half of what they need;
-# rxe's is less by one.
+# The provider's reliable datagrams want a CQ of 256 entries for each expected
+# peer. It expects 256 peers by default, and max_cqe is half of what they need;
+# rxe's is one less.
 UNIVERSE = 'FI_UNIVERSE_SIZE=64'
 
 
@@ -20,9 +20,10 @@ def tool(name):
     return f'{UNIVERSE} {unpacked.inside(root)} {name}'
 
 
-# A peer that disconnects at once after its last message may be noticed before
-# that message, which is lost with the connection (libfabric's own race, pull
-# request 5228): have it look at connections less often, in microseconds.
+# If a peer disconnects right after its last message, libfabric may see the
+# disconnection first and lose the message (a race in libfabric, its pull
+# request 5228). So make libfabric poll connections less often, in
+# microseconds.
 RELIABLE = 'FI_OFI_RXM_CM_PROGRESS_INTERVAL=200000'
 
 

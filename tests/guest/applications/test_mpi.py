@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Open MPI over UCX. The ranks of a program are in both guests, and compare
-each byte that they get with what it has to be."""
+"""Open MPI over UCX. Each program has ranks in both guests, and they compare
+every byte that they receive."""
 from lab import mpi
 
 LARGE = 'ring:262144:2 alltoall:65536:2 allreduce:262144:2'
@@ -10,14 +10,15 @@ SMALL = 'ring:4096:1 alltoall:4096:2 allreduce:16384:2'
 def sent(bench, vm):
     """Packets that the guest's device has sent: virtio-rdma's count or
     rxe's."""
-    vm.must('sleep 0.05')    # they are asked for every 10 ms at most
+    # The RDMA core refreshes counters at most every 10 ms.
+    vm.must('sleep 0.05')
     return int(vm.must('cd /sys/class/infiniband/'
                        f'{bench.device(vm)}/ports/1/hw_counters; '
                        'cat tx_packets 2>/dev/null || cat sent_pkts'))
 
 
 def verify(bench, ranks, cases, timeout=150):
-    """Run the cases: each has to end well, by way of the devices."""
+    """Run the cases. Each must succeed, and use the devices."""
     program = mpi.build_verify()
     before = [sent(bench, vm) for vm in bench.pair.vms]
     with mpi.shell(bench):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""All that ucx_perftest does: UCT on a transport, and UCP with one of them or
-with both."""
+"""All tests of ucx_perftest: UCT on one transport, and UCP on one transport or
+on both."""
 from lab.ucx import perftest
 
 WAYS = {'short': 8, 'bcopy': 2048, 'zcopy': 4000}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An arm64 guest with pages of 16 KiB, in each of which the device has four of
-queues, or of doorbells."""
+"""An arm64 guest with pages of 16 KiB. One of them has four of the device's
+pages of queues, or of doorbells."""
 import re
 
 from check.api.test_verify import *    # pylint: disable=wildcard-import,unused-wildcard-import
@@ -12,8 +12,8 @@ from lab import nvme, storage
 from lab.pair import Pair
 from lab.programs import run_no_syscalls
 
-# With force_mr the target of NVMe-oF, too, registers memory: in pages of its
-# kernel, where the host does so in pages of 4 KiB.
+# With force_mr the target of NVMe-oF registers memory, too: in pages of its
+# own kernel, while the initiator registers in pages of 4 KiB.
 GUESTS = {'archs': (ARM64_16K, NATIVE), 'smp': 2,
           'append': 'ib_core.force_mr=1'}
 
@@ -28,7 +28,7 @@ def test_pages_have_16_kib(bench):
 
 
 def test_queues_are_direct(bench):
-    """They are deeper than the 1024 entries of a virtqueue."""
+    """The queues are deeper than the 1024 entries of a virtqueue."""
     for vm in bench.pair.vms:
         text = vm.must(f'ibv_devinfo -v -d {bench.device(vm)}')
         depth = int(re.search(r'max_qp_wr:\s+(\d+)', text)[1])
@@ -36,8 +36,8 @@ def test_queues_are_direct(bench):
 
 
 def test_processes_have_doorbells(bench):
-    """They post without system calls, and two at a time do not share a page
-    of doorbells."""
+    """Processes post without system calls, and two processes do not share a
+    page of doorbells."""
     run_no_syscalls(bench)
     bench.verify('-s 4096 -n 64 -r 3 -V -q 4', server=bench.one,
                  client=bench.one)
@@ -48,7 +48,7 @@ def test_ibv_rc_pingpong_validates(bench):
 
 
 def disk_of(bench, target, host):
-    """A disk of one guest in the other, by NVMe over RDMA."""
+    """Use a disk of one guest in the other, by NVMe over RDMA."""
     where = address(bench.pair.vms.index(target) + 1)
     before = bench.resources()
     nvme.export(target, where)

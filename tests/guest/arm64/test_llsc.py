@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An arm64 guest whose processor has no atomic instructions: what the provider
-sets in the shadow of doorbells, it sets by exclusive loads and stores."""
+"""An arm64 guest whose processor has no atomic instructions: the provider sets
+bits in the shadow of doorbells by exclusive loads and stores."""
 import re
 
 from guestkit.arch import ARM64_LLSC, NATIVE

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Instructions that order accesses to memory, in driver and provider as they
-are compiled for arm64. No guest in TCG on x86 can tell whether an acquire or a
-release is missing, so these are looked for in the code."""
+"""Instructions that order memory accesses, in driver and provider as compiled
+for arm64. A guest in TCG on x86 cannot show that an acquire or a release is
+missing, so this test searches the code for them."""
 import re
 import subprocess
 
@@ -27,7 +27,8 @@ DRIVER = {
 
 
 class Nobody:
-    """In the place of a pair of guests, and of a Bench: needs none."""
+    """Stands in for a pair of guests and for a Bench: these tests need no
+    guest."""
 
     baseline = None
     vms = ()
@@ -53,7 +54,7 @@ PAIR = BENCH = Nobody
 
 
 def lacking(path, expected):
-    """What is missing in the functions of an object."""
+    """Return the ordering instructions that an object's functions lack."""
     code = subprocess.run([f'{ARM64.cross}objdump', '-d', '--no-show-raw-insn',
                            str(path)], text=True, capture_output=True,
                           check=True).stdout

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""rdma-core's own tests, but for those of RDMA CM, in an arm64 guest."""
+"""rdma-core's own tests, except those of RDMA CM, in an arm64 guest."""
 from check.programs.test_pyverbs import PASSED
 from guestkit.arch import ARM64, NATIVE
 from lab import pyverbs

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""librpma in guest 1, whose adapter has faults: the program is told of the
-completion that has failed."""
+"""librpma in guest 1, whose adapter has faults: librpma reports the failed
+completion to the program."""
 from lab import librpma
 from lab.faults import fault
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""perftest and rdma_verify in guest 1, whose adapter has faults: errors are
-told of by status, and what passes by itself is survived."""
+"""perftest and rdma_verify in guest 1, whose adapter has faults: the programs
+report errors with their status, and survive faults that pass."""
 import re
 
 from guestkit.adapter import address
@@ -10,7 +10,7 @@ from lab.programs import exchange
 SECONDS = 120
 LATE = 400                      # ms
 
-# What ib_write_bw says of the status; None: it ends well
+# How ib_write_bw reports the status; None: it succeeds
 PERFTEST = (
     ('completion-error', {'after': 100, 'status': 'retry-exc-err'},
      r'Failed status 12\b'),
@@ -20,10 +20,10 @@ PERFTEST = (
     ('remote-access', {'after': 100}, r'Failed status 10\b'),
     ('qp-fatal', {'after': 100}, r'Failed status 5\b'),
     ('qp-stuck', {'after': 100, 'duration': LATE}, None),
-    # It has a completion for a hundred writes.
+    # ib_write_bw asks for one completion for a hundred writes.
     ('completion-delay', {'after': 20, 'delay': LATE}, None),
 )
-# The status that rdma_verify tells of
+# The status that rdma_verify reports
 VERIFY = (
     ('completion-error', {'after': 20, 'status': 'rnr-retry-exc-err'},
      r'RNR'),
@@ -37,7 +37,7 @@ VERIFY = (
     ('completion-reorder', {'after': 20, 'delay': LATE}, None),
     ('completion-error', {'opcode': 'recv', 'after': 8,
                           'status': 'loc-len-err'},
-     # of the receive, or of a send that was flushed for it
+     # of the receive, or of a send that was flushed because of it
      r'length|[Ff]lush'),
 )
 
@@ -76,7 +76,7 @@ def test_perftest(bench):
 
 
 def test_perftest_waits_for_an_overrun_queue_for_ever(bench):
-    """It polls for completions, and does not look at asynchronous events."""
+    """perftest polls for completions, and ignores asynchronous events."""
     with fault(bench.one, 'cq-overrun', after=20) as made:
         result = write_bw(bench, timeout=8)
         assert made.hits == 1, f'{made.info}\n{result}'
@@ -119,7 +119,7 @@ def test_a_port_that_is_down_for_a_moment(bench):
 
 
 def test_the_same_seed_fails_the_same_work(bench):
-    """As many messages pass before the error in each run."""
+    """The same number of messages passes before the error in each run."""
     def passed(seed):
         with fault(bench.one, 'completion-error', opcode='rdma-write',
                    status='rem-op-err', probability=0.02, seed=seed) as made:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""NVMe-oF and NFS over RDMA: guest 1 has the data of guest 2, and one of them
-an adapter with faults. Both connect anew, and no byte is lost."""
+"""NVMe-oF and NFS over RDMA: guest 1 has its data in guest 2, and one of the
+guests an adapter with faults. Both users reconnect, and no byte is lost."""
 from guestkit.adapter import address
 from guestkit.paths import LabError
 from lab import nfs, nvme, storage
@@ -12,8 +12,8 @@ LATE = 400                      # ms
 DOWN = 2000                     # ms
 SIZES = (('64k', 8),)
 
-# What each does to a queue pair that is at work: does it connect anew? Only
-# direct completion queues can be had anew.
+# Faults of a queue pair at work, and whether the user reconnects. Only
+# direct completion queues can be created again.
 FAULTS = (
     ('completion-error', {'status': 'retry-exc-err'}, True),
     ('completion-error', {'opcode': 'recv', 'status': 'loc-len-err'}, True),
@@ -24,7 +24,8 @@ FAULTS = (
     ('completion-reorder', {'delay': LATE, 'opcode': 'send'}, False),
     ('port-down', {'duration': DOWN}, False),
 ) + (() if queues() else (('cq-overrun', {}, True),))
-# The same in guest 2, which alone reads and writes the other's memory
+# The same faults in guest 2, which alone reads and writes the other guest's
+# memory
 FAR_FAULTS = (
     ('completion-error', {'opcode': 'rdma-write', 'status': 'loc-qp-op-err'},
      True),
@@ -40,7 +41,8 @@ def all_faults(bench):
 
 
 def strike(bench, work, path, vm, kind, arguments):
-    """Have it strike amid the work, which has to end well, at the path."""
+    """Let the fault strike during the work at the path, which has to
+    succeed."""
     try:
         strike_at(bench, work, path, vm, kind, arguments)
     except (LabError, AssertionError) as e:
@@ -54,7 +56,8 @@ def strike_at(bench, work, path, vm, kind, arguments):
         state = '/sys/class/infiniband/' \
             f'{bench.device(bench.one)}/ports/1/state'
         with fault(bench.one, kind, **arguments):
-            # It begins while the port is down, and cannot end before it is up
+            # The work begins while the port is down, and ends after the port
+            # is up
             bench.one.must(
                 f'grep -q DOWN {state} && dd if={path} of=/dev/null bs=64k '
                 'count=1 iflag=direct status=none && '
@@ -124,7 +127,7 @@ def test_nfs_goes_on(bench):
 
 
 def connected(bench):
-    """The queue pairs of guest 1's connections"""
+    """Return guest 1's queue pairs that are connected."""
     return {(qp['qpn'], qp.get('dest-qpn')) for qp in
             bench.one.qmp('query-rdma', objects=['qp'])[0]['qps']
             if qp['type'] == 'rc'}

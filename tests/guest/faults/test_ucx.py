@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""UCX in guest 1, whose adapter has faults: its error handler runs, and what
-passes by itself is survived."""
+"""UCX in guest 1, whose adapter has faults: UCX calls its error handler, and
+survives faults that pass."""
 import re
 
 from guestkit.adapter import address
@@ -11,8 +11,8 @@ from lab.ucx import SETTINGS, program
 SECONDS = 60
 LATE = 400                      # ms
 
-# Of the PUTs: datagrams connect the two. With what UCX says of those that are
-# not survived
+# Faults of the PUTs, as datagrams connect the two guests. For a fault that
+# ends them: the message of UCX
 FAULTS = (
     ('completion-error', {'status': 'retry-exc-err'},
      r'error handler called .*\(Endpoint timeout\)'),
@@ -27,7 +27,7 @@ FAULTS = (
 
 
 def run(bench):
-    """PUTs of UCP, with endpoints that handle errors."""
+    """Run PUTs of UCP, with endpoints that handle errors."""
     perftest = program()
 
     def command(vm, peer):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Guests on two hosts: a bridge of Linux on each, VXLAN between them, over a
+"""Guests on two hosts: a Linux bridge on each, with VXLAN between them, over a
 link with room for the path MTU of 4096."""
 import re
 
@@ -14,7 +14,8 @@ HOME, AWAY = ['tap1', 'vx0'], ['vx0', 'tap1']
 
 
 def test_the_link_carries_what_the_guests_are_told(bench):
-    """4096 and no less, and no fragments: 28 bytes are headers."""
+    """Frames of the full path MTU of 4096 pass, without fragments. 28 bytes
+    are headers."""
     assert bench.pair.mtu == 9000
     for vm in bench.pair.vms:
         text = vm.must(f'ibv_devinfo -d {bench.device(vm)}')
@@ -43,7 +44,8 @@ def test_ud_datagrams(bench):
 
 
 def test_what_the_way_does_not_carry_is_lost_without_a_word(bench):
-    """As the page says of a host_mtu that is too large."""
+    """Larger packets are lost without an error, as the page says about a
+    host_mtu that is too large."""
     command = 'ib_write_bw -F -u 12 -n 20 -s '
     for host in bench.pair.hosts:
         host.run('ip', 'link', 'set', 'vx0', 'mtu', '1450')
@@ -76,13 +78,14 @@ def test_a_multicast_group_has_members_on_both_hosts(bench):
 
 
 def move(bench, vm, where):
-    """Move a guest; where both hosts' bridges are to have it then."""
+    """Move a guest. Afterwards both hosts' bridges must have it behind the
+    right port."""
     bench.note(f'{vm.name}: {vm.move()}')
     settled(bench.pair, bench.pair.vms.index(vm) + 1, where)
 
 
 def test_bridges_learn_where_a_guest_is_that_sends_nothing(bench):
-    """QEMU announces it."""
+    """QEMU announces the guest."""
     for where in (AWAY, HOME):
         move(bench, bench.one, where)
 
@@ -109,7 +112,7 @@ def test_large_messages_while_one_guest_and_then_the_other_moves(bench):
 
 
 def test_rping_goes_on_while_a_guest_moves(bench):
-    """It compares what comes back, and connects by RDMA CM."""
+    """rping compares the returned data, and connects by RDMA CM."""
     server = bench.two.spawn(f'exec rping -s -a {address(2)} -V -S 10000')
     client = bench.one.spawn(
         f'sleep 1; stdbuf -oL rping -c -a {address(2)} -V -v -S 10000 2>&1 | '

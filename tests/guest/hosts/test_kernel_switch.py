@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Guests that are hosts themselves: Open vSwitch in Debian's kernel, which the
-machine's own may lack, and rxe on the bridge of a host, as the page has it."""
+"""Guests that are hosts themselves: Open vSwitch in Debian's kernel, as the
+machine's kernel may lack it, and rxe on the bridge of a host, as on the
+page."""
 import shlex
 
 from guestkit.adapter import address
@@ -17,7 +18,7 @@ CONTROL = f'{RUN}/vswitchd.ctl'
 
 
 def inside(command):
-    """A command that sees the packages and finds the daemons."""
+    """Return a command that sees the packages and finds the daemons."""
     root = unpacked.tree('openvswitch', PACKAGES)
     return f'OVS_RUNDIR={RUN} OVS_LOGDIR={RUN} OVS_DBDIR={RUN} ' \
         f'{unpacked.inside(root)} {command}'
@@ -35,11 +36,11 @@ def start(vm):
 
 
 def be_host(vm, index):
-    """What the page says, with the kernel's datapath."""
+    """Set up a host as the page says, with the kernel's datapath."""
     start(vm)
     script = shlex.quote(listing(PAGE, 'ovs.sh'))
     vm.must(inside(f'sh -ec {script} ovs.sh system {address(3 - index)}'))
-    # 50 bytes less than eth0 has
+    # 50 bytes less than the MTU of eth0
     vm.must(inside('ovs-vsctl set interface br0 mtu_request=8950'))
     vm.must(f'ip link set br0 up && ip addr add 10.9.0.{index}/24 dev br0 && '
             'modprobe rdma_rxe && rdma link add rxe0 type rxe netdev br0')
@@ -53,7 +54,7 @@ def gid(vm):
 
 
 def state(vm):
-    """What to look at when nothing arrives."""
+    """Return the state to look at when no frames arrive."""
     flows = inside(f'ovs-appctl -t {CONTROL} dpctl/dump-flows')
     return str(vm.run('ip neigh; ss -tn; rdma resource show qp; '
                       f'rdma statistic; {flows}'))

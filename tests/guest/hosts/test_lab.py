@@ -33,7 +33,7 @@ def test_rdma_from_host_to_host(bench):
     command = 'ib_write_bw -F -d $VRDMA_DEVICE -x $VRDMA_GID -n 200 -u 17'
     server = bench.two.begin('run', '-t', '60', '-g', '4', '--', 'sh', '-c',
                              command)
-    # Of a guest on another host, --after knows nothing.
+    # --after does not see guests on another host.
     done = bench.one.call(
         'run', '-t', '60', '-g', '1', '--', 'sh', '-c',
         f'until {command} guest4; do sleep 1; done', check=False)
@@ -92,7 +92,8 @@ def test_what_cannot_be_on_a_bridge_is_refused(bench):
 
 def test_frames_are_lost_on_the_way_to_a_guest_on_a_bridge(bench):
     def knock(seconds):
-        """Until the guest answers that nobody listens."""
+        """Wait until the guest refuses the connection: no program listens
+        there."""
         return bench.one.call(
             'run', '-g', '1', '-t', str(seconds), '--', 'bash', '-c',
             f'until (: < /dev/tcp/{address(3)}/7) 2>&1 | grep refused; do '

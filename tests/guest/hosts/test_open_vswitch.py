@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Guests on two hosts with bridges of Open vSwitch. Who forwards in user space
-does not complete checksums: the guests' NICs leave none to be."""
+"""Guests on two hosts with bridges of Open vSwitch. A switch in user space
+does not complete checksums, so the guests' NICs must not leave them to it."""
 import re
 
 from lab.hosts import HostedPair, settled

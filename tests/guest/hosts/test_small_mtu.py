@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Guests on two hosts whose link has Ethernet's MTU: VXLAN leaves 1450 of its
-1500 bytes, and so a path MTU of 1024."""
+"""Guests on two hosts whose link has Ethernet's MTU of 1500. VXLAN leaves 1450
+bytes, and so a path MTU of 1024."""
 import re
 
 from guestkit.adapter import address

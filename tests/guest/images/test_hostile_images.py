@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Disk images whose maker wants something of the host: files of the user,
-commands that run, disks that fill. Each is the image of a system with one
-thing wrong. "vrdma-lab up" refuses it, and leaves nothing on the host."""
+"""Disk images of an attacker who is after the host: its files, commands that
+run there, a full disk. Each is the image of a system with one defect.
+"vrdma-lab up" refuses the image, and leaves nothing on the host."""
 import functools
 import hashlib
 import os
@@ -27,7 +27,7 @@ VERSION = '6.1.1-1'
 
 
 class System:
-    """The files of a system that the lab would take, but for its programs."""
+    """The files of a system that the lab accepts, except its programs."""
 
     def __init__(self, root):
         self.root = root
@@ -56,7 +56,8 @@ class System:
                        check=True, stderr=subprocess.DEVNULL)
 
     def path(self, name):
-        """A file's path, which has gone."""
+        """Return the path of a file that does not exist, in a directory that
+        does."""
         found = self.root / name.format(self=self)
         found.parent.mkdir(parents=True, exist_ok=True)
         found.unlink(missing_ok=True)
@@ -72,7 +73,7 @@ class System:
             for name in ('libc6', f'linux-image-{self.release}')))
 
     def image(self, path):
-        """An image of these files."""
+        """Create an image of these files."""
         with open(path, 'wb') as f:
             f.truncate(128 << 20)
         subprocess.run(['mke2fs', '-q', '-t', 'ext4', '-d', str(self.root),
@@ -117,7 +118,7 @@ def version(text):
 
 
 def many_modules(system, _):
-    """More modules than any file system needs, for virtio_blk."""
+    """More modules than a file system needs, all for virtio_blk."""
     at = system.root / system.modules
     names = [f'm{number}' for number in range(MODULES_MAX)]
     for name in names:
@@ -141,8 +142,7 @@ def many_kernels(system, _):
 KERNEL = 'boot/vmlinuz-{self.release}'
 MODULE = '{self.modules}/x/virtio_blk.ko'
 NO_HEADERS = 'has no headers of that version'
-# Each case by the defect of the image: (a change to its files, the text with
-# which the lab refuses it)
+# For each defect of the image: (a change to its files, the lab's message)
 CASES = {
     'nothing is wrong':
         (lambda *_: None, f'version {VERSION}, .*{NO_HEADERS}'),
@@ -193,14 +193,15 @@ CASES = {
 
 
 def kept(image):
-    """Where the lab keeps what it has read of an image."""
+    """Return the directory of the files that the lab has read from an
+    image."""
     return STATE / 'images' / hashlib.sha256(
         str(image.resolve()).encode()).hexdigest()[:16]
 
 
 def refused(bench, path, text):
-    """Require that no guest boots from the image, for this reason; what the
-    command said."""
+    """Require that no guest boots from the image, for this reason. Return the
+    output of the command."""
     done = bench.lab.fails('up', '1', '--image', str(path))
     assert re.search(text, done.err, re.S), str(done)
     assert 'Traceback' not in done.err, str(done)
@@ -225,7 +226,7 @@ def _check(bench, name):
     shutil.rmtree(kept(image), ignore_errors=True)
 
 
-# A test for each case
+# One test for each defect
 globals().update({
     'test_' + re.sub('[^a-z0-9]+', '_', name.lower()): functools.partial(
         _check, name=name) for name in CASES})
@@ -250,7 +251,7 @@ def test_images_of_more_than_one_file_are_refused(bench):
 
 
 def test_qemu_does_not_open_a_backing_file(bench):
-    """Also if no one has read the header."""
+    """QEMU does not open it even if the lab has not read the header."""
     base = bench.lab.home / 'base.raw'
     base.write_bytes(bytes(1 << 20))
     overlay = bench.lab.home / 'a.qcow2'

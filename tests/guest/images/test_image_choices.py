@@ -12,13 +12,13 @@ SECONDS = 400
 
 
 def up(bench, *words):
-    """Boot guests from the image of Debian 12; the lab's processes."""
+    """Boot guests from the image of Debian 12. Return the lab's processes."""
     bench.lab.call('up', '--image', str(image('bookworm')), *words)
     return bench.lab.status()['processes']
 
 
 def down(bench, processes):
-    """Require that nothing of the lab stays."""
+    """Stop the lab, and require that nothing of it stays."""
     bench.lab.call('down')
     assert not all_end(processes)
     left = list((bench.lab.home / 'vrdma-lab').iterdir())

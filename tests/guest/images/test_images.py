@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""vrdma-lab with guests that boot from disk images: one from one of Debian 12,
-and two from the same of Debian 13."""
+"""vrdma-lab with guests that boot from disk images: one guest from Debian 12,
+and two guests from one image of Debian 13."""
 import re
 
 from guestkit.disks import RELEASES
@@ -21,13 +21,14 @@ def suites():
 
 
 def run(bench, guest, script, **options):
-    """A command of a shell in one guest."""
+    """Run a shell command in one guest."""
     return bench.lab.call('run', '-t', '120', '-g', str(guest), '--', 'sh',
                           '-c', script, **options)
 
 
 def exchange(bench, server, client, port, serve, ask):
-    """Run a server and a client that waits for it; what the client says."""
+    """Run a server, and a client that waits for it. Return the client's
+    output."""
     process = bench.lab.begin('run', '-t', '120', '-g', str(server), '--',
                               'sh', '-c', serve)
     done = bench.lab.call(
@@ -61,7 +62,7 @@ def test_systemd_has_started_what_the_image_starts(bench):
                   'dbus.service; systemctl is-system-running || '
                   'systemctl --failed --plain --no-legend').out
         assert out.startswith('active\nactive\n'), out
-        # Its keys come with cloud-init, which has nothing to do here.
+        # The system gets keys from cloud-init, which does not run here.
         failed = [line for line in out.splitlines()[3:]
                   if not line.startswith('ssh')]
         assert not failed, out

@@ -22,14 +22,14 @@ from .ucx import perftest
 
 STACKS = ('virtio-rdma', 'rxe')
 ROUNDS = 3
-# What virtio-rdma does in the time that rxe needs
+# What virtio-rdma does in the time of one run of rxe
 FACTOR = {'virtio-rdma': 4, 'rxe': 1}
 FIO_PORT = 7471
 PINGPONG_PORT = 47592
 
 
 def figure(result, pattern, scale=1.0):
-    """The number that a program of guest 1 has printed last."""
+    """Return the number that a program of guest 1 printed last."""
     found = re.findall(pattern, result.out, re.M)
     if not result.ok or not found:
         raise LabError(str(result))
@@ -37,7 +37,7 @@ def figure(result, pattern, scale=1.0):
 
 
 def both(result):
-    """The client's result, if the server is well, too."""
+    """Return the client's result if the server succeeded, too."""
     if not result.ok:
         raise LabError(str(result))
     return result.client
@@ -78,8 +78,8 @@ def pingpong(bench, size, count):
 
 
 def fio(bench, verb, size, mebibytes):
-    """(us, MB/s): of many blocks, less what few take, as it sleeps when it
-    has connected."""
+    """Return (us, MB/s): the time of many blocks less that of a few, since fio
+    sleeps after it has connected."""
     tool = f'{unpacked.inside(unpacked.tree("fio", ("fio",)))} fio'
 
     def took(mib):
@@ -98,7 +98,7 @@ def fio(bench, verb, size, mebibytes):
         mebibytes * 1048.576 / extra
 
 
-# (row, unit, how, its arguments, of which the last is rxe's count)
+# (row, unit, function, its arguments; the last one is rxe's count)
 ROWS = (
     ('UCX tag_lat 8 B', 'us', ucx, ('tag_lat', 8, 300)),
     ('UCX tag_bw 4 KiB', 'MB/s', ucx, ('tag_bw', 4096, 1000)),

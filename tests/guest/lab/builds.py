@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What tests build besides programs: a device that does wrong, and the
-libibverbs of rdma-core."""
+"""Builds for tests besides their programs: a faulty device, and the libibverbs
+of rdma-core."""
 import functools
 import shutil
 
@@ -14,8 +14,8 @@ ABI = TOP / 'include' / 'standard-headers'
 
 @functools.cache
 def broken_device(series):
-    """Build the module that is a device which does wrong. To ask make again
-    whether anything has changed takes as long as a test of it."""
+    """Build the module of the faulty device, once. To ask make again whether
+    files have changed takes as long as a test."""
     tree = kernel.headers(series)
     inside = kernel.builder(series)
     build = STATE / 'broken' / series
@@ -32,9 +32,9 @@ def broken_device(series):
 
 
 def libibverbs():
-    """Build the libibverbs of rdma-core, which knows what the machine's may
-    not, with rxe's provider. Returns a directory: what its include/ and lib/
-    hold is to be used where they are."""
+    """Build rdma-core's libibverbs with rxe's provider: the machine's own may
+    be older. Return a directory with include/ and lib/, which programs use in
+    place."""
     driver.provider()
     build = STATE / 'rdma-core' / 'build'
     with state_lock():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How many system calls QEMUs make for what they move. perf counts them at the
-kernel's tracepoints, which slows them down less than strace would."""
+"""Count the system calls that QEMUs make for the data that they move. perf
+counts them at the kernel's tracepoints, which costs less than strace."""
 import shutil
 import signal
 import subprocess
@@ -8,7 +8,8 @@ import time
 from contextlib import contextmanager
 
 EVENT = 'syscalls:sys_enter_'
-# What sends and receives, what wakes other threads, and what waits
+# Calls that send or receive, calls that wake other threads, and calls that
+# wait
 COUNTED = ('sendmsg', 'recvmsg', 'sendto', 'recvfrom', 'write', 'ppoll')
 
 
@@ -27,7 +28,7 @@ def _end(counter):
 
 
 def refusal():
-    """Why calls cannot be counted here, or None."""
+    """Return why calls cannot be counted here, or None."""
     if not shutil.which('perf'):
         return 'install linux-perf to have system calls counted'
     tried = subprocess.run(['perf', 'stat', '-e', EVENT + 'ppoll', 'true'],
@@ -39,9 +40,9 @@ def refusal():
 
 @contextmanager
 def counted(vms):
-    """A list that has, behind it, {call: number} for each of vms."""
+    """Return a list. After the block it has {call: number} for each of vms."""
     counters, counts = [_start(vm.process.pid) for vm in vms], []
-    # Until it counts
+    # Wait until perf counts
     time.sleep(0.5)
     try:
         yield counts
@@ -50,8 +51,9 @@ def counted(vms):
 
 
 def per_million(counts, base, sent):
-    """(calls that send or receive, writes) for a million bytes of sent, of
-    counts less those of base, which may have had some more by chance."""
+    """Return (calls that send or receive, writes) for each million bytes of
+    sent. Subtract the counts of base, which may be a little higher by
+    chance."""
     def calls(*names):
         more = sum(counts[name] - base[name] for name in names)
         return max(0.0, more / sent * 1e6)

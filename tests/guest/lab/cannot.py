@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The device's tests that cannot pass on an RDMA device of the host, by
-reason: what tests/guest/verbs/cannot.toml says, and what came of each."""
+reason: the table tests/guest/verbs/cannot.toml, and the results of its
+tests."""
 import re
 import tomllib
 
@@ -21,7 +22,7 @@ class Entry:
             self.kind, self.reason = row['kind'], row['reason']
             tails = f'({"|".join(row["paths"])})$'
             self.paths = re.compile(tails)
-            # How the two devices of the test are joined
+            # The link between the two devices of the test
             link = row.get('link', 'hub')
             self.tried = f'/{link}{tails}' if link else tails
         except (KeyError, re.error) as e:
@@ -32,7 +33,7 @@ class Entry:
 
 
 class Cannot:
-    """The part of the table that is about one stack, if any."""
+    """The part of the table for one stack, if any."""
 
     def __init__(self, stack, text=None):
         table = tomllib.loads(TABLE.read_text() if text is None else text)
@@ -46,16 +47,16 @@ class Cannot:
         self.counts = dict.fromkeys(self.kinds, 0)
 
     def regex(self):
-        """For all paths that it has something about."""
+        """Return a regular expression for all paths that the table has."""
         return '|'.join(entry.paths.pattern for entry in self.entries)
 
     def regex_tried(self):
-        """For those that are to run: on one link, for a test that fails takes
-        its time and a QEMU of its own."""
+        """Return one for the tests to run. Each runs on one link only: a
+        failing test takes its time, and a QEMU of its own."""
         return '|'.join(entry.tried for entry in self.entries if entry.run)
 
     def left_out(self):
-        """Lines for what is not to run."""
+        """Return TAP lines for the tests that do not run."""
         lines = []
         for entry in self.entries:
             if not entry.run:
@@ -66,14 +67,14 @@ class Cannot:
         return lines
 
     def find(self, title):
-        """The entry for a test of this title, "program: path" or "program:
-        path: what went wrong"."""
+        """Find the entry for a test with this title, "program: path" or
+        "program: path: reason of the failure"."""
         path = title.split(': ')[1] if ': ' in title else title
         return next((entry for entry in self.entries
                      if entry.paths.search(path)), None)
 
     def judge(self, line):
-        """A line of TAP as it is, or as it has to be called by the table."""
+        """Return a line of TAP as it is, or changed as the table says."""
         found = RESULT.match(line)
         if not found:
             return line
@@ -91,7 +92,8 @@ class Cannot:
         return f'not ok 0 - {title}: passes, which {TABLE.name} rules out'
 
     def unused(self):
-        """Lines for entries that no test matched, after a run of all."""
+        """Return lines for entries that no test matched, after a run of all
+        tests."""
         return [f'not ok 0 - {TABLE.name} has no test {entry.paths.pattern}'
                 for entry in self.entries if not entry.used]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What tshark makes of a capture of the link."""
+"""Check a capture of the link with tshark."""
 import re
 import shutil
 import subprocess
@@ -7,8 +7,8 @@ from collections import Counter
 
 
 def summary(path):
-    """(lines of text, number of malformed frames) of a capture file; the
-    number is None when tshark is not there to tell."""
+    """Return (lines of text, number of malformed frames) of a capture file.
+    The number is None if there is no tshark."""
     if not shutil.which('tshark'):
         return ['tshark is not installed: capture not examined'], None
     done = subprocess.run(

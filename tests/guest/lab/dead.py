@@ -8,12 +8,12 @@ DRIVER = '/sys/bus/virtio/drivers/virtio_rdma'
 
 
 def virtio_name(vm):
-    """What the driver's directory calls the guest's adapter."""
+    """Return the name of the guest's adapter in the driver's directory."""
     return vm.must(f'cd {DRIVER} && echo virtio*').strip()
 
 
 def gdb(link, command):
-    """Send a command of gdb's remote protocol, wait until it is done."""
+    """Send a command of gdb's remote protocol, and wait for its end."""
     link.sendall(f'${command}#{sum(command.encode()) % 256:02x}'.encode())
     answer = b''
     while not answer.endswith(b'$OK#9a'):
@@ -24,7 +24,8 @@ def gdb(link, command):
 
 
 def break_control_queue(vm):
-    """Have the driver seem to have made more requests than there can be."""
+    """Make the driver seem to have made available more requests than the ring
+    has entries."""
     path = next(d['path'] for d in vm.qmp('x-query-virtio')
                 if d['name'] == 'virtio-rdma')
     ring = vm.qmp('x-query-virtio-queue-status', path=path, queue=0)

@@ -37,7 +37,7 @@ class Demo:
         print(text, file=self.log, flush=True)
 
     def show(self, vm, cmd, keep=''):
-        """Run a command for the log; lines that match are shown too."""
+        """Run a command for the log, and also print the lines that match."""
         result = vm.run(cmd)
         print(result, file=self.log, flush=True)
         if not result.ok:
@@ -78,7 +78,7 @@ class Demo:
         return result, figures
 
     def pings(self, pair, name):
-        """rping's time for each ping: of many, less what one takes."""
+        """Return rping's time for each ping: that of many less that of one."""
         host = address(2)
 
         def ping(count):
@@ -94,9 +94,9 @@ class Demo:
                     {'value': took / count * 1e6} if good else None)
 
     def disk(self, pair, name):
-        """A RAM disk of guest 2 over NVMe-oF. It is written once before: brd
-        allocates pages when they are first written, which takes 0.3 ms for
-        64 KiB and is not what is measured."""
+        """Connect a RAM disk of guest 2 over NVMe-oF, and write it once: brd
+        allocates a page on its first write, which takes 0.3 ms for 64 KiB and
+        is not part of the measurement."""
         nvme.export(pair.two, address(2))
         try:
             storage.speed(pair.two, nvme.DISK, '1M', nvme.MEBIBYTES, True)
@@ -118,7 +118,7 @@ class Demo:
             nvme.withdraw(pair.two)
 
     def capture(self, pair, stacks):
-        """A few messages of each kind while the filter records them."""
+        """Record a few messages of each kind with the filter."""
         pair.one.qmp('qom-set', path='/objects/dump', property='status',
                      value='on')
         self.pingpong(pair, stacks, count=10)
@@ -159,7 +159,7 @@ class Demo:
         try:
             self.disk(pair, name)
         except LabError as e:
-            # The rest of the table is worth having all the same.
+            # Without this row, the rest of the table is still useful.
             self.failures.append(f'{name}: NVMe-oF: {e}')
             self.say(f'{name}: NVMe-oF failed: {e}')
         for vm, stack in zip(pair.vms, stacks):
@@ -169,7 +169,8 @@ class Demo:
                 self.say(vm.complaints())
 
     def tcp(self, pair):
-        """What comes nearest over TCP: SEND is a message on a stream."""
+        """Measure the nearest equivalents over TCP: SEND is a message on a
+        stream."""
         for test in perftest.matrix():
             if test.tool in ('ib_send_bw', 'ib_send_lat'):
                 self.record(tcp.NAME, test.name, test.unit,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Faults of a guest's adapter, which QEMU makes when asked to."""
+"""Faults of a guest's adapter, which QEMU injects on request."""
 import contextlib
 import time
 
@@ -9,14 +9,15 @@ PATIENCE = 30
 
 
 def name(vm):
-    """What rdma-fault-add takes for the guest's adapter."""
+    """Return the name of the guest's adapter for rdma-fault-add."""
     found = vm.qmp('query-rdma')
     assert len(found) == 1, found
     return found[0].get('device', found[0]['path'])
 
 
 class Fault:
-    """One that was added. Dashes of arguments are underscores here."""
+    """A fault that was added. Underscores in arguments here are dashes
+    there."""
 
     def __init__(self, vm, kind, **arguments):
         self.vm, self.device, self.id = vm, name(vm), f'test-{kind}'
@@ -35,7 +36,7 @@ class Fault:
         return self.info['hits']
 
     def wait(self, hits=1):
-        """Until it has struck so often."""
+        """Wait until the fault has struck this many times."""
         end = time.monotonic() + PATIENCE
         while self.hits < hits:
             if time.monotonic() > end:
@@ -48,7 +49,7 @@ class Fault:
 
 @contextlib.contextmanager
 def fault(vm, kind, **arguments):
-    """A fault that is there meanwhile."""
+    """Inject a fault for the duration of the block."""
     made = Fault(vm, kind, **arguments)
     try:
         yield made

@@ -28,7 +28,7 @@ WIRES = {
     'memory, iothread': ('virtio-rdma', 'shm', True),
     RXE: ('rxe', 'stream', False),
 }
-# Iterations that take rxe about half a second, see perftest.Test
+# Iterations that take about half a second with rxe, see perftest.Test
 TESTS = [perftest.Test('ib_write_bw', 65536, 300),
          perftest.Test('ib_write_bw', 1 << 20, 24),
          perftest.Test('ib_read_bw', 65536, 300),
@@ -58,7 +58,7 @@ def floor():
 
 
 def threads(in_thread):
-    """What a pair needs for adapters in iothreads."""
+    """Return the arguments for a pair with adapters in iothreads."""
     if not in_thread:
         return {}
     return {'options': lambda index: 'iothread=io0',
@@ -66,7 +66,7 @@ def threads(in_thread):
 
 
 def counted_calls(test, pair, stacks):
-    """What the QEMUs of one run call the kernel for, or None."""
+    """Return the system calls of the QEMUs for one run, or None."""
     with calls.counted(pair.vms) as counts:
         # Calls of one run only
         _, figures = perftest.run(test, pair, stacks, tries=1)
@@ -74,7 +74,7 @@ def counted_calls(test, pair, stacks):
 
 
 def told_calls(pair, stacks):
-    """The same in words, for the messages alone."""
+    """Return the same in words, for the messages only."""
     base = counted_calls(SHORT, pair, stacks)
     counts = counted_calls(COUNTED, pair, stacks)
     if not base or not counts:

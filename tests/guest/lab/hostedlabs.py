@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The command vrdma-lab on two hosts, whose bridges are one network; in the
-place of a Pair and of a Bench."""
+"""The command vrdma-lab on two hosts, whose bridges are one network. It
+replaces a Pair and a Bench."""
 from guestkit.adapter import MTU
 
 from .hosts import OVERHEAD, LinuxBridge, make_hosts
@@ -15,7 +15,7 @@ class HostedLabs:
         self.stack = 'virtio-rdma' if rdma else 'rxe'
         self.hosts, self.labs = [], []
         self.switch = None
-        self.vms = []       # none that the tests hold themselves
+        self.vms = []       # no resources that the tests hold themselves
 
     def start(self):
         try:
@@ -55,6 +55,6 @@ class LabsBench:
                    for lab in self.pair.labs)
 
     def nothing_left(self, _):
-        """Guests run nothing that a test has begun."""
+        """Require that no process of a test runs in the guests."""
         for lab in self.pair.labs:
             lab.call('run', '--', 'sh', '-c', '! pgrep -x "sleep|rping"')

@@ -25,21 +25,21 @@ from .runner import Skip
 
 PAGE = 'virtio-rdma-hosts'
 UPLINK, BRIDGE = 'eth0', 'br0'
-# What VXLAN takes of a packet of the underlay
+# Bytes of an underlay packet that VXLAN takes
 OVERHEAD = 50
 
 
 class Host:
-    """One of them. It ends with this process."""
+    """A host. It ends with this process."""
 
     def __init__(self, number, above=None):
-        """@above: the host that this one is made in, if users may not make
-        network namespaces but in a user namespace of their own."""
+        """@above: the host in which to create this one, if users may create
+        network namespaces only in a user namespace of their own."""
         self.number = number
         self.address = f'192.0.2.{number}'
         owner = [] if above or os.geteuid() == 0 else \
             ['--user', '--map-root-user']
-        # It ends at the end of its input, however that comes about.
+        # This process ends when its input ends, for whatever reason.
         self.process = subprocess.Popen(
             [*(above.enter if above else []), 'unshare', *owner, '--net',
              '--', 'sh', '-c', 'echo; exec cat'], stdin=subprocess.PIPE,
@@ -54,12 +54,14 @@ class Host:
 
     @property
     def lasting(self):
-        """What to put before a command that is to end with us. Who enters
-        another user namespace is not, whatever was asked for before."""
+        """Return the words before a command that has to end with this process.
+        A process that enters another user namespace loses an earlier request
+        for that."""
         return [*self.enter, 'setpriv', '--pdeathsig', 'KILL', '--']
 
     def run(self, *words, text=None, env=None):
-        """What a command says that has to succeed there."""
+        """Run a command on the host, which has to succeed, and return its
+        output."""
         done = subprocess.run([*self.enter, *words], input=text, text=True,
                               capture_output=True, check=False, env=env)
         if done.returncode:
@@ -69,14 +71,15 @@ class Host:
         return done.stdout
 
     def _require(self, what, *words):
-        """Skip if a command fails there: the machine lacks something."""
+        """Skip the test if a command fails on the host: the machine lacks
+        something."""
         try:
             self.run(*words)
         except LabError as e:
             raise Skip(f'no {what} here: {" ".join(str(e).split())}') from e
 
     def require(self, kind, *options):
-        """A kind of network devices."""
+        """Require a kind of network device."""
         self._require(kind, 'ip', 'link', 'add', 'probe', 'type', kind,
                       *options)
         self.run('ip', 'link', 'del', 'probe')
@@ -87,7 +90,7 @@ class Host:
         self.run('ip', 'tuntap', 'del', *tap)
 
     def require_packages(self, root):
-        """Unpacked packages that can be seen as installed."""
+        """Require unpacked packages, which commands see as installed."""
         self._require('overlay on /usr', unpacked.SCRIPT, str(root), 'true')
 
     def script(self, name, *words):
@@ -105,7 +108,7 @@ class Host:
 
 
 def make_hosts(hosts, underlay):
-    """Two of them, with a link of this MTU, to the end of a list."""
+    """Create two hosts, with a link of this MTU, and append them to a list."""
     hosts.append(Host(1))
     hosts.append(Host(2, above=hosts[0]))
     one, two = hosts
@@ -120,7 +123,7 @@ def make_hosts(hosts, underlay):
 
 
 class LinuxBridge:
-    """A bridge of the kernel on each host, as the page sets it up."""
+    """A Linux bridge on each host, as the page sets it up."""
 
     def __init__(self, hosts):
         self.hosts = hosts
@@ -145,19 +148,19 @@ class LinuxBridge:
 
     @staticmethod
     def port_of(host, hardware):
-        """The port behind which a bridge has last heard of an address."""
+        """Return the port behind which a bridge last saw an address."""
         shown = host.run('bridge', '-j', 'fdb', 'show', 'br', BRIDGE)
         found = [entry['ifname'] for entry in json.loads(shown)
                  if entry['mac'] == hardware and 'master' in entry]
         return found[0] if found else None
 
     def down(self):
-        """It ends with the namespaces."""
+        """Nothing to do: the bridge ends with the namespaces."""
 
 
 class HostedVm(MovingVm):
-    """A guest that migrates from host to host. @home: the number of its
-    first one, counted from 0."""
+    """A guest that migrates from host to host. @home: the number of its first
+    host, counted from 0."""
 
     def __init__(self, hosts, home, *args, **options):
         super().__init__(*args, **options)
@@ -179,9 +182,9 @@ class HostedVm(MovingVm):
 
 
 class HostedPair(TwoMovingGuests):
-    """Guest 1 on host 1 and guest 2 on host 2, in the place of a Pair.
-    @underlay: the MTU of the link between the hosts, @nic: more properties of
-    the guests' NICs."""
+    """Guest 1 on host 1 and guest 2 on host 2; replaces a Pair. @underlay: the
+    MTU of the link between the hosts, @nic: more properties of the guests'
+    NICs."""
 
     def __init__(self, tag, rdma=True, underlay=MTU + OVERHEAD, smp=2,
                  mem='512M', switch=LinuxBridge, nic=''):
@@ -221,7 +224,7 @@ class HostedPair(TwoMovingGuests):
         return self
 
     def ports(self, index):
-        """Where each host's bridge has last heard of a guest."""
+        """Return the port for each guest on each host's bridge."""
         return [self.switch.port_of(host, mac(index)) for host in self.hosts]
 
     def kill(self):
@@ -237,7 +240,7 @@ class HostedPair(TwoMovingGuests):
 
 def settled(pair, index, wanted, seconds=30):
     """Wait until the bridges have a guest behind these ports, one for each
-    host: the guest, or its adapter, has said where it is."""
+    host. The guest or its adapter must have sent a frame."""
     end = time.monotonic() + seconds
     while (ports := pair.ports(index)) != wanted:
         if time.monotonic() > end:

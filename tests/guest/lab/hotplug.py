@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The adapter of a guest that has it in a port of its own comes and goes."""
+"""Unplug and plug in the adapter of a guest, which is in a port of its own."""
 import time
 
 from guestkit.paths import LabError
@@ -11,7 +11,7 @@ DEVICE = {'driver': 'virtio-rdma-pci', 'id': 'rdma0', 'bus': 'rp0',
 
 
 def unplug(bench, vm):
-    """Returns when the guest has released it."""
+    """Unplug the adapter. Return when the guest has released it."""
     vm.qmp('device_del', id='rdma0')
     end = time.monotonic() + 40
     while True:
@@ -24,8 +24,8 @@ def unplug(bench, vm):
 
 
 def plug(bench, vm):
-    """Returns when the guest can use it. Its backend and its iothread are
-    those that it had."""
+    """Plug the adapter in again, with the same backend and iothread. Return
+    when the guest can use it."""
     objects = wire.objects(vm)
     how = {'rdmadev': 'r0'} if 'r0' in objects else {'netdev': 'n0'}
     if 'io0' in objects:

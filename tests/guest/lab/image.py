@@ -45,7 +45,7 @@ init=$(sed -n "s|.*lab.init=\([^ ]*\).*|\1|p" /proc/cmdline)
 exec /bin/bash "$init"
 '''
 
-# Run by the guests' Python: every file that the agent's imports come from
+# The guests' Python runs this: it lists the files that the agent imports
 LIST_IMPORTS = '''
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -77,12 +77,12 @@ class Tree:
             (self._at(path)).mkdir(parents=True, exist_ok=True)
 
     def _at(self, path):
-        """Where a path of the host lies, its symbolic links followed."""
+        """Return the place of a host path, with symbolic links resolved."""
         real = os.path.realpath(Path(path).parent)
         return self.root / real.lstrip('/') / Path(path).name
 
     def file(self, path):
-        """Copy a file; of a symbolic link, the file as well."""
+        """Copy a file. Of a symbolic link copy the target as well."""
         path = Path(os.path.abspath(path))
         if str(path) in self.done:
             return
@@ -98,7 +98,7 @@ class Tree:
         shutil.copy2(path, place)
 
     def program(self, path):
-        """Copy an executable or a library, and what it is linked to."""
+        """Copy an executable or a library, and the libraries that it needs."""
         self.file(path)
         shown = subprocess.run(['ldd', str(path)], capture_output=True,
                                text=True, check=False)
@@ -128,7 +128,7 @@ def _python(tree):
 
 
 def _modules(tree, made):
-    """The modules' closure, where modprobe looks for it."""
+    """Copy the modules and those that they need to where modprobe looks."""
     base = tree.root / 'usr' / 'lib' / 'modules' / made.release
     names = list(MODULE_NAMES)
     if any(made.modules.rglob(f'{CHECKSUM}.ko*')):
@@ -161,7 +161,7 @@ def _fill(tree, made):
             tree.file(path)
     for path in glob.glob(f'{provider_dir()}/librxe-*.so'):
         tree.program(path)
-    # What programs load by name
+    # Libraries that programs load by name
     for name in ('libgcc_s.so.1', 'coreutils/libstdbuf.so'):
         for path in glob.glob(f'/usr/lib/*/{name}') + \
                 glob.glob(f'/usr/libexec/{name}'):
@@ -181,12 +181,12 @@ def _fill(tree, made):
 
 
 def build(series=None):
-    """The initramfs with all of it; made anew each time, in a second."""
+    """Build the initramfs. It takes a second, so it is never reused."""
     made = kernel.prepare(series)
     out = STATE / f'root-{made.series}.cpio'
     with tempfile.TemporaryDirectory() as temp:
         _fill(Tree(temp), made)
-        # Others may boot from it, or make it, at the same time.
+        # Other processes may boot from it, or build it, at the same time.
         fresh = f'{out}.{os.getpid()}'
         kernel.write_cpio(Path(temp), fresh)
     os.replace(fresh, out)

@@ -18,12 +18,13 @@ from .runner import ACK_TIMEOUT, port_counters
 OURS, RXE = 'virtio-rdma', 'rxe'
 # MTU of the NICs by path MTU.
 NIC_MTU = {1024: 1500, 4096: MTU}
-# Of 10000 frames each way.
+# of 10000 frames, each way
 LOSS = {'drop': 100, 'dup': 50, 'reorder': 50}
 
 
 class Cell:
-    """One run: where it happens and how."""
+    """A cell of the table: a program, and the place and conditions of its
+    run."""
 
     def __init__(self, server, client, family, mtu, lossy):
         self.server, self.client = server, client
@@ -41,7 +42,7 @@ class Side:
 
 
 def tcp_pair(cell, command, form):
-    """A program whose ends meet over TCP."""
+    """A program whose two ends connect over TCP."""
     server = f'{command} {cell.server.where(form, cell.family)}'
     client = f'{command} {cell.client.where(form, cell.family)} ' \
         f'{address(cell.server.index)}'
@@ -51,7 +52,8 @@ def tcp_pair(cell, command, form):
 
 def pingpong(service):
     def run(cell):
-        # Datagrams take the port's MTU and carry one packet.
+        # Datagrams may be as large as the port's MTU, and have one packet
+        # each.
         size = f'-s {cell.mtu}' if service == 'ud' else \
             f'-s 8192 -m {cell.mtu}'
         result = tcp_pair(cell, f'ibv_{service}_pingpong -c -n 100 {size}',
@@ -65,7 +67,7 @@ def pingpong(service):
 def perftest(tool, options):
     def run(cell):
         count = 40 if cell.lossy else 100
-        # What is lost is to come again soon, but a guest may have to wait.
+        # A lost frame should be repeated soon, but a guest may have to wait.
         timeout = 16 if cell.lossy else ACK_TIMEOUT
         result = tcp_pair(
             cell, f'{tool} -F -m {cell.mtu} -n {count} -u {timeout} '
@@ -78,7 +80,7 @@ def perftest(tool, options):
 
 
 def rping(cell):
-    """The path has the MTU that the NICs have."""
+    """Run rping. The path has the MTU of the NICs."""
     host = address(cell.server.index, cell.family)
     count = 10 if cell.lossy else 20
     options = f'-a {host} -C {count} -V -S 6000'
@@ -104,14 +106,14 @@ def verify(service, options, lossy_options):
     return run
 
 
-# perftest's client takes as many READs as the server can execute without
-# asking whether its own device can start them; rxe does 128.
+# perftest's client takes as many READs as the server can execute, without a
+# check of what its own device can start; rxe does 128.
 READS = '-o 16'
 
-# Name, function, whether it can be run where messages get lost: a ping-pong
+# Name, function, and whether it can run where messages get lost: a ping-pong
 # without retransmission ends at the first loss.
 ROWS = (
-    # its client leaves at once: nobody repeats the last ACK if that is lost
+    # the client leaves at once, and no one repeats the last ACK if it is lost
     ('ibv_rc_pingpong', pingpong('rc'), False),
     ('ibv_uc_pingpong', pingpong('uc'), False),
     ('ibv_ud_pingpong', pingpong('ud'), False),
@@ -138,12 +140,12 @@ COLUMNS = [(lossy, family, mtu) for lossy in (False, True)
 
 
 def programs_both_ways(bench, family):
-    """A column of the table, but for rdma_verify, for a test."""
+    """Run a column of the table, except rdma_verify, for a test."""
     sides = [Side(vm, bench.stacks[vm], index)
              for index, vm in enumerate(bench.pair.vms, 1)]
     for name, run, _ in ROWS:
         if name.startswith('rdma_verify'):
-            continue    # that has tests of its own
+            continue    # has tests of its own
         for server in (0, 1):
             result = run(Cell(sides[server], sides[1 - server], family, 4096,
                               False))
@@ -165,7 +167,8 @@ class Interop:
         return sides
 
     def chosen(self):
-        """What the pattern selects: (row, direction, column)."""
+        """Return the cells that the pattern selects: (row, direction,
+        column)."""
         for column in COLUMNS:
             for name, run, takes_loss in ROWS:
                 for server in (0, 1):
@@ -175,14 +178,14 @@ class Interop:
                             else None, server, column
 
     def one(self, sides, key, run, server, column):
-        """Run a cell; what the table shows."""
+        """Run a cell. Return its text in the table."""
         lossy, family, mtu = column
         cell = Cell(sides[server], sides[1 - server], family, mtu, lossy)
         began = time.monotonic()
         try:
             result = run(cell)
             ok, text = result.ok, str(result)
-            # rxe's guest has faults of its own.
+            # rxe's guest has failures of its own.
             complaints = [side.vm.complaints() for side in sides
                           if not ok or side.stack.name == OURS]
             ok = ok and not any(complaints)
@@ -201,7 +204,7 @@ class Interop:
         return f'{took:.1f}' if ok else 'FAIL'
 
     def switch(self, pair, old, new):
-        """Make the wire as the column says."""
+        """Configure the wire as the column says."""
         if not old or old[2] != new[2]:
             for vm in pair.vms:
                 vm.must(f'ip link set eth0 mtu {NIC_MTU[new[2]]}; sleep 0.3')
@@ -212,7 +215,7 @@ class Interop:
                                         'seed': seed, **LOSS})
 
     def met_loss(self, side, before):
-        """Whether frames were lost on the way from and to a guest."""
+        """Return whether frames from and to a guest were lost."""
         now = port_counters(side.vm, side.stack.device)
         return all(now[name] > before[name]
                    for name in ('hw_counters/retransmits',
@@ -245,7 +248,7 @@ class Interop:
                 if not all(vm.alive() for vm in pair.vms):
                     print('a guest is gone')
                     break
-            # A few of the cells may well lose nothing.
+            # A few cells may have no loss by chance.
             if before and not self.pattern.pattern and \
                     pair.one.alive() and \
                     not self.met_loss(sides[0], before):

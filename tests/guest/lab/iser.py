@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """iSER between two guests: the kernel's iSCSI target with a RAM disk, and
-Open-iSCSI, whose programs are unpacked but not installed: they would start a
-daemon on the machine."""
+Open-iSCSI. The programs of Open-iSCSI are unpacked but not installed, as the
+package would start a daemon on the machine."""
 from guestkit.packages import Apt, unpack
 from guestkit.paths import STATE, LabError, state_lock
 
@@ -32,7 +32,7 @@ def prepare():
 
 
 def tool(name):
-    """The shell's words for a program of the unpacked packages."""
+    """Return the shell words that run a program of the unpacked packages."""
     found = [p for d in ('sbin', 'bin', 'usr/sbin', 'usr/bin')
              for p in (TREE / d).glob(name)]
     libraries = ':'.join(str(p) for p in (TREE / 'usr' / 'lib').glob('*-gnu'))
@@ -68,7 +68,7 @@ rmmod ib_isert iscsi_target_mod''')
 
 
 def connect(vm, address):
-    """Log in: the disk's device file."""
+    """Log in, and return the disk's device file."""
     vm.must(f'''set -e
 modprobe -a ib_iser sd_mod
 mkdir -p /etc/iscsi /run/lock/iscsi

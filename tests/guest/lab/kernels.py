@@ -14,7 +14,7 @@ from guestkit import buildroot, driver, kernel, suites
 from guestkit.packages import unpack
 from guestkit.paths import STATE, LabError
 
-# What these say is of the machine, not of the driver.
+# Messages about the machine, not about the driver
 HARMLESS = re.compile('warning: (the compiler|pahole version) differs')
 
 
@@ -32,13 +32,13 @@ class Headers:
                 f'{self.compiler})')
 
     def order(self):
-        """Older kernels come first."""
+        """Sort key: older kernels come first."""
         return [int(n) for n in re.findall(r'\d+', self.version)]
 
 
 def listed(pattern):
-    """All Headers of the archive whose names are like the pattern. What two
-    suites have is listed once."""
+    """Return all Headers of the archive whose names match the pattern. A
+    package of two suites appears once."""
     found = {}
     for suite in suites.SUITES:
         apt = suites.apt(suite)
@@ -46,7 +46,8 @@ def listed(pattern):
             if not name.endswith('-amd64') or not pattern.search(name):
                 continue
             for record in apt.records(name):
-                # Others stand for the newest of a series.
+                # A package without -common stands for the newest one of a
+                # series.
                 if '-common' in record.get('Depends', ''):
                     found.setdefault((name, record['Version']), Headers(
                         apt, suite, name, record['Version']))
@@ -54,7 +55,8 @@ def listed(pattern):
 
 
 def _unpacked(headers, prefix):
-    """The header tree; (None, reason) if the archive lists what it lacks."""
+    """Unpack the header tree. Return (None, reason) if the archive lists a
+    package that it lacks."""
     wanted = kernel.header_set(headers.apt, headers.package, headers.version)
     debs = []
     for package, version in wanted:
@@ -79,7 +81,7 @@ def _complaints(output):
 
 
 def _compile(headers, tree, build, log):
-    """What went wrong, or nothing."""
+    """Return the text of the error, or nothing."""
     inside = buildroot.inside(buildroot.prepare(
         suites.base(headers.suite), headers.compiler))
     driver.source(build, log)

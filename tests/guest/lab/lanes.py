@@ -29,7 +29,7 @@ class Lane:
         self.breaks = 0
 
     def commands(self, seed):
-        """(server's, client's)"""
+        """Return (server's command, client's command)."""
         server, client = self.bench.verify_commands(
             f'-p {self.port} -x {seed} {self.options}')
         return f'{server} -p {self.port}', client
@@ -46,7 +46,7 @@ class Lane:
         return len(self.results) < len(self.jobs)
 
     def ready(self):
-        """Whether both ends are past their preparations."""
+        """Return whether both ends are past their preparations."""
         return all('round 1 done' in job.peek().out
                    for job in self.jobs.values())
 
@@ -54,12 +54,12 @@ class Lane:
         """Remember the traffic so far, for begun()."""
 
     def begun(self):
-        """Whether traffic flows."""
+        """Return whether traffic flows."""
         return self.ready()
 
     def strike(self, vms):
-        """Kill the processes in some guests; in all, if one could wait for
-        the other for ever."""
+        """Kill the processes in some guests. Kill those in all guests if one
+        end could wait for the other for ever."""
         if not self.struck and not self.ready():
             self.unready = True
         for vm in self.jobs if self.unready else vms:
@@ -68,13 +68,14 @@ class Lane:
             self.struck.add(vm)
 
     def stop(self):
-        """Ask for an end in good order."""
+        """Request an orderly end."""
         self.ending = True
         if self.bench.one not in self.results and not self.struck:
             self.jobs[self.bench.one].kill(15)
 
     def poll(self):
-        """See what has ended; once all has, whether it had to end so."""
+        """Check which ends have finished. After all have, check whether the
+        lane had to end so."""
         for vm, job in self.jobs.items():
             if vm not in self.results:
                 result = job.peek()
@@ -100,7 +101,7 @@ class Lane:
 
     @staticmethod
     def count(out):
-        """Rounds that one end has verified."""
+        """Return the rounds that one end has verified."""
         numbers = re.findall(r'^round (\d+) done$', out, re.M)
         return int(numbers[-1]) if numbers else 0
 
@@ -136,7 +137,7 @@ class LossyLane(Lane):
         super().start(seed)
 
     def ready(self):
-        """Neither end gets to know when the other dies."""
+        """Neither end notices when the other dies."""
         return False
 
     def good_runs(self):
@@ -160,7 +161,7 @@ class LossyLane(Lane):
         super().poll()
         one, two = self.bench.one, self.bench.two
         if self.running() and self.ending and one in self.results:
-            # The server waits for the next client, which does not come.
+            # The server waits for the next client, which never connects.
             self.jobs[two].kill()
             self.results[two] = self.jobs[two].wait(10)
             self.judge()
@@ -179,16 +180,16 @@ class LossyLane(Lane):
 
 
 class Lanes:
-    """All of them. @seed: a function that gives a number for each start."""
+    """All lanes. @seed: a function that returns a number for each start."""
 
-    # Time that broken connections need to be seen, on a busy machine
+    # The time until broken connections are noticed on a busy machine
     PATIENCE = 120
 
     def __init__(self, lanes, seed):
         self.all, self.seed = lanes, seed
 
     def start(self):
-        """Start those that do not run."""
+        """Start the lanes that do not run."""
         for lane in self.all:
             if not lane.running():
                 lane.start(self.seed())
@@ -199,8 +200,8 @@ class Lanes:
                 lane.poll()
 
     def watch(self, seconds):
-        """Let time pass. What ends by itself is an error; what was struck
-        starts again."""
+        """Let time pass. A lane that ends by itself is an error; one that was
+        struck starts again."""
         end = time.monotonic() + seconds
         while True:
             self.poll()
@@ -210,7 +211,7 @@ class Lanes:
             time.sleep(0.3)
 
     def until(self, done, what):
-        """Wait until it holds for each lane."""
+        """Wait until the condition holds for each lane."""
         end = time.monotonic() + self.PATIENCE
         while True:
             self.poll()
@@ -223,7 +224,7 @@ class Lanes:
             time.sleep(0.3)
 
     def flow(self):
-        """Wait until all of them carry traffic."""
+        """Wait until all lanes carry traffic."""
         self.until(lambda lane: not lane.struck or not lane.running(),
                    'still runs')
         self.start()
@@ -232,14 +233,14 @@ class Lanes:
         self.until(lambda lane: lane.begun(), 'does not begin')
 
     def stop(self):
-        """End all in good order."""
+        """Stop all lanes in an orderly way."""
         for lane in self.all:
             if lane.running():
                 lane.stop()
         self.until(lambda lane: not lane.running(), 'still runs')
 
     def strike(self, vm):
-        """End all that runs in a guest."""
+        """Kill all processes of the lanes in a guest."""
         for lane in self.all:
             if lane.running():
                 lane.strike((vm,))
@@ -256,7 +257,8 @@ def lossy(bench, name, port, options, qps):
 
 
 def mixed(bench):
-    """64 queue pairs of three services, and every operation."""
+    """Return lanes with 64 queue pairs of three services, and every
+    operation."""
     return [
         rc(bench, 'RC all', 18600, '-s 8192 -n 16 -S 8 -V -e', 16),
         rc(bench, 'RC small', 18601,

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How much memory a guest's kernel and its QEMU use, to find what is never
-given back."""
+"""The memory of a guest's kernel and of its QEMU, to find leaks."""
 import os
 import re
 
@@ -27,7 +26,7 @@ def resident_kib(pid):
 
 
 def open_files(pid):
-    """How many files a process has open."""
+    """Return the number of files that a process has open."""
     return len(os.listdir(f'/proc/{pid}/fd'))
 
 
@@ -39,7 +38,7 @@ def kernel_kib(vm):
 
 
 class Watch:
-    """What grows between two points of a test."""
+    """Measures growth between two points of a test."""
 
     def __init__(self, vms):
         self.before = {vm: self.sample(vm) for vm in vms}

@@ -29,7 +29,7 @@ PAGE, EXAMPLE = 'virtio-rdma-libvirt', 'guest1.xml'
 PACKAGES = ('libvirt-daemon', 'libvirt-daemon-driver-qemu', 'libvirt-clients')
 QEMU_NAMESPACE = 'http://libvirt.org/schemas/domain/qemu/1.0'
 AGENT = 'lab.agent'
-# For rdma_verify: 8.6 s, seven times
+# Options of rdma_verify: 8.6 s, seven times
 PATIENCE = '-k 21'
 
 
@@ -52,18 +52,18 @@ class Session:
         self.log = LOGS / f'libvirtd-{host.number}'
         self.root = str(unpacked.tree('libvirt', PACKAGES))
         host.require_packages(self.root)
-        # virsh is to start no libvirtd of its own, which would not end.
+        # virsh must not start a libvirtd of its own, which would not end.
         self.environment = {**os.environ, 'LC_ALL': 'C',
                             'HOME': str(self.directory),
                             'LIBVIRT_AUTOSTART': '0'}
         for name in ('RUNTIME_DIR', 'CONFIG_HOME', 'CACHE_HOME', 'DATA_HOME',
                      'STATE_HOME'):
-            # Short, as sockets are in it
+            # A short path, since it has sockets
             path = self.directory / name[:3].lower()
             path.mkdir(mode=0o700)
             self.environment[f'XDG_{name}'] = str(path)
         self.process = None
-        # That of the machine is the other host's, too.
+        # The UUID of the machine is that of the other host, too.
         self._configure(f'host_uuid = "{uuid.uuid4()}"\n')
 
     def _configure(self, text):
@@ -102,7 +102,7 @@ class Session:
         return self
 
     def virsh(self, *words, timeout=120, check=True):
-        """Run virsh to its end, and require success."""
+        """Run virsh, and require success."""
         done = subprocess.run(
             [*self.host.enter, *self._as_user(
                 'virsh', '-q', '-c', 'qemu:///session', *words)],
@@ -159,7 +159,7 @@ class Domain(Guest):
         return ET.tostring(top, encoding='unicode')
 
     def hear(self):
-        """Connect to the agent, of a QEMU that was started just now."""
+        """Connect to the agent of a QEMU that has just started."""
         now = ET.fromstring(self.virsh('dumpxml'))
         sock = socket.socket(socket.AF_UNIX)
         sock.connect(now.find('devices/channel/source').get('path'))
@@ -176,7 +176,7 @@ class Domain(Guest):
                                   **options).stdout.strip()
 
     def monitor(self, command, **arguments):
-        """What a QMP command returns."""
+        """Run a QMP command, and return its result."""
         said = self.virsh('qemu-monitor-command', json.dumps(
             {'execute': command, 'arguments': arguments}))
         answer = json.loads(said)
@@ -185,7 +185,8 @@ class Domain(Guest):
         return answer['return']
 
     def _own(self, text):
-        """What the page has for guest 1, for this guest."""
+        """Change the names that the page has for guest 1 to those of this
+        guest."""
         return text.replace(mac(1), mac(self.index)).replace(
             'tap1', f'tap{self.index}')
 
@@ -198,7 +199,7 @@ class Domain(Guest):
         return str(path)
 
     def lacks(self, *ids, seconds=60):
-        """Wait until QEMU has none of these devices any more."""
+        """Wait until QEMU has none of these devices."""
         end = time.monotonic() + seconds
         while True:
             there = {entry['name'] for entry in
@@ -213,8 +214,8 @@ class Domain(Guest):
         net_up(self, self.index)
 
     def save_and_restore(self, with_adapter_at=None):
-        """To a file, and from it; the adapter may have moved to another bus,
-        which libvirt does not know."""
+        """Save the guest to a file, and restore it. The adapter may have moved
+        to another bus, which libvirt does not know."""
         path = str(self.directory / f'{self.name}.saved')
         more = []
         if with_adapter_at:
@@ -228,7 +229,7 @@ class Domain(Guest):
         self.hear()
 
     def migrate(self, session):
-        """To another host, while it runs."""
+        """Migrate the running guest to another host."""
         self.virsh('migrate', '--live', '--persistent', '--undefinesource',
                    f'qemu+unix:///session?socket={session.socket}',
                    f'tcp://{session.host.address}')
@@ -240,7 +241,7 @@ class Domain(Guest):
         return done.stdout.strip() == 'running'
 
     def errors(self):
-        """The last words of QEMU and of the guest's console."""
+        """Return the last lines of QEMU and of the guest's console."""
         said = []
         base = Path(self.session.environment['XDG_CACHE_HOME'])
         for path in (base / 'libvirt' / 'qemu' / 'log' / f'{self.name}.log',
@@ -252,8 +253,8 @@ class Domain(Guest):
 
 
 class LibvirtPair(TwoGuests):
-    """Two domains, each with a host and a libvirtd of its own, in the place
-    of a Pair."""
+    """Two domains, each with a host and a libvirtd of its own; replaces a
+    Pair."""
 
     def __init__(self, tag, rdma=True):
         self.tag, self.rdma = tag, rdma
@@ -261,7 +262,7 @@ class LibvirtPair(TwoGuests):
         self.hosts, self.sessions, self.vms = [], [], []
 
     def _emulator(self):
-        """A QEMU that is not installed has to be told where firmware is."""
+        """A QEMU that is not installed needs the path of its firmware."""
         path = Path(self.directory) / 'qemu'
         options = ' '.join(f'-L {d}' for d in firmware_dirs())
         path.write_text('#!/bin/sh\n'

@@ -51,7 +51,7 @@ def do_vm(args):
 
 
 def choose_kernel(series):
-    """That of guests for which nothing else is said."""
+    """Choose the kernel of guests that do not name another one."""
     kernel.DEFAULT = series or kernel.DEFAULT
     if kernel.DEFAULT == 'newest':
         kernel.DEFAULT = kernel.newest()

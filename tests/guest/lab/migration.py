@@ -24,8 +24,8 @@ from .programs import build_hold
 from .runner import Bench
 
 TRACE = ['-trace', 'vmstate_downtime_*']
-# A destination that clears its memory while it loads takes longer, and in a
-# guest that is busy more so: that is not the adapter's part.
+# A destination that clears its memory while it loads takes longer, and much
+# longer if the guest is busy. That time is not the adapter's.
 MEMORY = ['-mem-prealloc']
 DEVICE = re.compile(r'vmstate_downtime_(save|load) .*idstr=\S*virtio-rdma '
                     r'.*downtime=(\d+)')
@@ -34,7 +34,7 @@ DOWNTIME_LIMIT = 10         # ms
 
 
 def adapter_time(tags):
-    """Seconds that saving and loading the adapter took, summed up."""
+    """Return the sum of the seconds for saving and for loading the adapter."""
     total = 0
     for tag, what in zip(tags, ('save', 'load')):
         text = (LOGS / f'{tag}.qemu').read_text(errors='replace')
@@ -47,7 +47,7 @@ def adapter_time(tags):
 
 
 def _sizes(node):
-    """Bytes of all fields below a node of the description."""
+    """Return the bytes of all fields below a node of the description."""
     total = 0
     for field in node.get('fields', []):
         if 'struct' in field:
@@ -58,7 +58,7 @@ def _sizes(node):
 
 
 def adapter_state(stream):
-    """Bytes of the adapter's section in a file that a guest migrated to."""
+    """Return the bytes of the adapter's section in a migration file."""
     with open(stream, 'rb') as f:
         f.seek(max(0, os.path.getsize(stream) - (4 << 20)))
         tail = f.read()
@@ -79,7 +79,7 @@ class Case:
         self.options, self.region = options, region
 
     def start(self, bench):
-        """What runs; the first of them tells of pauses."""
+        """Start the jobs. The first one reports pauses."""
         if not self.options:
             return ()
         server, client = bench.verify_commands(f'{VERIFY} {self.options}')
@@ -102,8 +102,8 @@ class Case:
         return jobs
 
     def pause(self, jobs):
-        """End the jobs; milliseconds of the longest pause that the server,
-        which stayed, has seen."""
+        """End the jobs. Return the longest pause, in milliseconds, that the
+        server in the other guest has noticed."""
         for job in jobs[1:]:
             job.kill(15)
         results = [job.wait(60) for job in (jobs[1], jobs[0])]

@@ -19,7 +19,7 @@ from .pair import TwoGuests, functions
 
 # Bytes per second
 UNLIMITED = 100 << 30
-SLOW = 20 << 20             # much is left to do when postcopy begins
+SLOW = 20 << 20             # dirty data left when postcopy begins
 
 CAPABILITIES = ('multifd', 'postcopy-ram')
 
@@ -83,8 +83,8 @@ class MovingVm(Vm):
          self.devices) = held
 
     def prepare_move(self):
-        """Start the destination; self becomes that, the source is
-        returned."""
+        """Start the destination. self becomes the destination; return the
+        source."""
         source = self._hold()
         self.attach(self.number + 1, False)
         self.start('-incoming', 'defer')
@@ -152,7 +152,7 @@ class MovingVm(Vm):
         return move
 
     def save(self, path, timeout=60):
-        """Migrate to a file; the guest stands still afterwards."""
+        """Migrate to a file. The guest is stopped afterwards."""
         self.qmp('migrate-set-capabilities', capabilities=[
             {'capability': c, 'state': False} for c in CAPABILITIES])
         self.qmp('migrate', uri=f'file:{path}')
@@ -166,7 +166,7 @@ class MovingVm(Vm):
             time.sleep(0.02)
 
     def go_on(self):
-        """Run on after save()."""
+        """Continue after save()."""
         self.qmp('cont')
 
 
@@ -174,7 +174,7 @@ class TwoMovingGuests(TwoGuests):
     """The guests are MovingVms."""
 
     def move_both(self, **options):
-        """Both migrate at the same time."""
+        """Migrate both guests at the same time."""
         sources = [vm.prepare_move() for vm in self.vms]
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             ends = [pool.submit(vm.move, source=source, **options)
@@ -211,7 +211,7 @@ class MovingPair(TwoMovingGuests):
         return 2 * (index - 1) + number % 2
 
     def _connect(self, index, number, up):
-        # Not the socket, which is up as soon as it is connected
+        # Not the socket, which is ready once connected
         self.hub.qmp('set_link', name=f'h{self._port(index, number)}', up=up)
 
     def _backend(self, number):

@@ -13,8 +13,8 @@ from .ucx import SETTINGS
 SHELL = PROGRAMS / 'far_shell.sh'
 SHELL_PORT = 2222
 
-# Debian has Open MPI leave UCX alone unless it is asked for. Ranks that poll
-# have to let others run where there are more of them than processors.
+# Debian's Open MPI uses UCX only on request. If there are more ranks than
+# processors, ranks that poll have to yield.
 OPTIONS = ('--allow-run-as-root --mca pml ucx --mca osc ucx '
            f'--mca plm_rsh_agent {SHELL} --bind-to none '
            '--mca mpi_yield_when_idle 1')
@@ -26,7 +26,7 @@ def tree():
 
 
 def build_verify():
-    """mpi_verify, for guests that have Open MPI."""
+    """Build mpi_verify for guests that have Open MPI."""
     found = sorted(tree().glob('usr/lib/*/openmpi/include/mpi.h'))
     if not found:
         raise LabError(f'no mpi.h below {tree()}')
@@ -38,7 +38,8 @@ def build_verify():
 
 @contextmanager
 def shell(bench):
-    """What mpirun in guest 1 starts its daemon in guest 2 with."""
+    """Return the command with which mpirun in guest 1 starts its daemon in
+    guest 2."""
     job = bench.two.spawn(f'{unpacked.inside(tree())} {SHELL} serve /bin/bash',
                           SHELL_PORT)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A guest whose QEMU runs in User-mode Linux, which is its host."""
+"""A guest whose QEMU runs in User-mode Linux as its host."""
 import shlex
 
 from guestkit.adapter import MTU, address, mac, net_up
@@ -12,14 +12,13 @@ from . import image
 from .pair import functions
 from .uml import Uml, wire
 
-# Guest RAM that the host may map once more
+# Guest RAM that the host can map a second time
 RAM = '512M'
 SHARED_RAM = ('-object', f'memory-backend-memfd,id=ram,size={RAM},share=on')
 
 
 class Process:
-    """A command in the host, with what subprocess has for processes of this
-    machine."""
+    """A command in the host, with the interface of subprocess."""
 
     def __init__(self, host, command):
         self.host = host
@@ -39,8 +38,8 @@ class Process:
 
 
 class Nested(Vm):
-    """A guest of a guest, with its root in memory. Otherwise it is a Vm like
-    any other: files of this machine are at the same place in the host."""
+    """A guest of a guest, with its root in memory. Otherwise it is a Vm: files
+    of this machine have the same paths in the host."""
 
     def __init__(self, host, name, *devices, **options):
         super().__init__(name, *SHARED_RAM, *devices, mem=RAM,
@@ -52,7 +51,7 @@ class Nested(Vm):
         return self.image, '', []
 
     def _line(self):
-        """(what QEMU calls one of the host's lines, its near end)."""
+        """Return (QEMU's name for a serial line of the host, its near end)."""
         device, near = self.host.line()
         self.host.must(f'stty -F {device} raw -echo')
         return f'serial,path={device}', near
@@ -140,8 +139,8 @@ ip neigh replace {peer6} lladdr {mac} dev eth0 nud permanent
 
 
 def on_rxe(host):
-    """The host's rxe by rdma-verbs. The NIC beside it is there for its
-    addresses, which have to be the host's."""
+    """Run the nested guest on the host's rxe by rdma-verbs. The NIC beside it
+    provides the addresses, which have to be the host's."""
     stack = Rxe()
     stack.up(host)
     return ['-object', f'rdma-verbs,id=r0,ibdev={stack.device}',

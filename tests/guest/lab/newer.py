@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Guests with Debian 13's kernel, for tests of what only that knows."""
+"""Guests with Debian 13's kernel, for tests of what older kernels lack."""
 from guestkit import driver
 from guestkit.paths import LabError
 
@@ -10,7 +10,7 @@ SERIES = '6.12'
 
 
 def pair(tag, **options):
-    """A pair.Pair of them; skips where there is no such kernel."""
+    """Return a pair.Pair of such guests. Skip if there is no such kernel."""
     try:
         driver.prepare(SERIES)
     except LabError as e:

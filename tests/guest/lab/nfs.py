@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""NFS over RDMA between two guests. What the daemons of nfs-kernel-server
-would tell the kernel when it asks is written to its caches beforehand, so
-none of its programs is needed."""
+"""NFS over RDMA between two guests. The tests write to the kernel's caches
+what the daemons of nfs-kernel-server would answer, so they need none of its
+programs."""
 
 PORT = 20049
 ROOT = '/srv/nfs'
 CLIENT = 'lab'
 FOREVER = 0x7fffffff
-# Ports of any number, no check of subtrees, a given fsid; root stays root.
+# Any client port, no subtree check, a given fsid; root stays root.
 FLAGS = 0x2 | 0x400 | 0x2000
 NOBODY = 65534
 
 
 def export(vm, clients):
-    """Offer a file system in memory to clients of these addresses."""
+    """Export a file system in memory to clients with these addresses."""
     mapped = '\n'.join(
         f'echo "nfsd {client} {FOREVER} {CLIENT}" > auth.unix.ip/channel'
         for client in clients)
@@ -57,6 +57,6 @@ def unmount(vm):
 
 
 def unload(vm):
-    """Unload what of the server and the client is there."""
+    """Unload the modules of the server and the client, if loaded."""
     vm.must('''modprobe -r nfsd nfsv4 nfs rpcrdma
 ! lsmod | grep -E '^(nfsd|nfs|rpcrdma) ' ''')

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""NVMe over RDMA between two guests: a RAM disk of one, a block device of
-the other. Everything goes through configfs and /dev/nvme-fabrics."""
+"""NVMe over RDMA between two guests: one has a RAM disk, the other its block
+device. The tests use configfs and /dev/nvme-fabrics directly."""
 
 from guestkit.paths import LabError
 
@@ -14,7 +14,7 @@ NVMET = '/sys/kernel/config/nvmet'
 
 
 def export(vm, traddr, family=4, mebibytes=MEBIBYTES, options=''):
-    """Offer a RAM disk at an address of the guest; options are those of
+    """Export a RAM disk at an address of the guest. The options are those of
     nvmet-rdma."""
     vm.must(f'modprobe brd rd_nr=1 rd_size={mebibytes << 10} && '
             f'modprobe nvmet && modprobe nvmet-rdma {options}')
@@ -47,8 +47,8 @@ rmmod {TARGET_MODULES}''')
 
 
 def connect(vm, traddr, queues=1, options=''):
-    """Connect to what a peer exports, with more options that each begin with
-    a comma: the controller's name."""
+    """Connect to the export of a peer, with more options that each begin with
+    a comma. Return the controller's name."""
     vm.must('modprobe nvme-rdma')
     result = vm.run(f"""python3 -c "
 import os

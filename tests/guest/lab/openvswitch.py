@@ -62,7 +62,7 @@ class Vswitch:
                     f'--unixctl={self.directory}/vswitchd.ctl')
 
     def learnt(self, hardware):
-        """The number of the port that it has last heard an address from."""
+        """Return the number of the port that last received from an address."""
         shown = self.run('ovs-appctl', '-t',
                          f'{self.directory}/vswitchd.ctl', 'fdb/show', BRIDGE)
         for row in map(str.split, shown.splitlines()):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Pages of the documentation whose programs and scripts the tests run."""
+"""Pages of the documentation: their programs and scripts, which tests run."""
 import re
 
 from guestkit.paths import TOP, LabError
@@ -8,7 +8,7 @@ DEVICES = TOP / 'docs' / 'system' / 'devices'
 
 
 def listing(page, name):
-    """The text of a file that a page shows under its name."""
+    """Return the text of a file that a page shows under its name."""
     path = DEVICES / f'{page}.rst'
     text = path.read_text(encoding='utf-8')
     found = re.search(rf'^\.\. code-block:: \S+\n   :caption: '

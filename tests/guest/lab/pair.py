@@ -15,8 +15,8 @@ from . import wire
 
 
 def netdev(link, index, directory):
-    """The netdev of guest 1 or 2; guest 1 has to be started first. With shm,
-    what is not RDMA goes by a stream."""
+    """Return the netdev of guest 1 or 2; guest 1 has to start first. With shm,
+    frames other than RDMA use a stream."""
     if link in ('stream', 'shm'):
         server = 'on' if index == 1 else 'off'
         return ['-netdev', f'stream,id=n0,server={server},'
@@ -29,14 +29,14 @@ def netdev(link, index, directory):
 
 
 def queues():
-    """Properties of an adapter, with QUEUES=virtqueue in the environment: all
-    its queues are then virtqueues."""
+    """Return properties of an adapter. With QUEUES=virtqueue in the
+    environment all its queues are virtqueues."""
     return ('direct=off',) if os.environ.get('QUEUES') == 'virtqueue' else ()
 
 
 def threads(iommu, options):
-    """(properties of an adapter, arguments), with IOTHREAD=1 in the
-    environment: it then works in an iothread, where it can."""
+    """Return (properties of an adapter, arguments). With IOTHREAD=1 in the
+    environment the adapter runs in an iothread, if it can."""
     if (os.environ.get('IOTHREAD') != '1' or iommu or queues() or
             'direct=' in options or 'version-1=' in options or
             'iothread=' in options):
@@ -46,8 +46,8 @@ def threads(iommu, options):
 
 def functions(index, rdma=True, iommu=False, hotplug=False, options='',
               **more):
-    """Those of adapter.functions(), with the adapter as QUEUES and IOTHREAD
-    in the environment say."""
+    """Call adapter.functions(), with the adapter that QUEUES and IOTHREAD in
+    the environment select."""
     if not rdma:
         return adapter.functions(index, False, iommu, hotplug, **more)
     chosen, made = threads(iommu, options)
@@ -57,8 +57,8 @@ def functions(index, rdma=True, iommu=False, hotplug=False, options='',
 
 
 class TwoGuests:
-    """What has two of them as vms, and methods start() and kill(); a context
-    manager that ends them."""
+    """Base class for pairs, which have two guests as vms, and methods start()
+    and kill(). The context manager ends them."""
 
     vms = ()
 
@@ -141,7 +141,7 @@ class Pair(TwoGuests):
         return self
 
     def prefer_main_loops(self):
-        """See Vm. Returns what there is to say of it."""
+        """See Vm. Return a note about the result."""
         return about_preference(
             all([vm.prefer_main_loop() for vm in self.vms]))
 

@@ -8,18 +8,18 @@ from .programs import exchange
 
 BANDWIDTH = ('ib_send_bw', 'ib_write_bw', 'ib_read_bw')
 LATENCY = ('ib_send_lat', 'ib_write_lat', 'ib_read_lat')
-# First they measure the processor's clock by that of the kernel. Where these
-# two do not agree, as when a guest is not run for a moment, they tell 0 MB/s.
+# perftest first measures the processor's clock with the kernel's. If these
+# disagree, as after a pause of the guest, it reports 0 MB/s.
 NO_CLOCK = 'Correlation coefficient r^2'
 TRIES = 3
-# The row of a run that came to its end. Latencies by such a clock are "inf".
+# The row of a finished run. With such a clock, latencies are "inf".
 ROW = re.compile(r'^\s*\d+\s+\d+\s+([\d.]+|inf)\s', re.M)
 SIZES = {64: '64 B', 4096: '4 KiB', 65536: '64 KiB', 1 << 20: '1 MiB'}
 
 
 class Test:
-    """One row of the matrix. count is the number of iterations that take
-    rxe about half a second."""
+    """One row of the matrix. count is the number of iterations that take about
+    half a second with rxe."""
 
     def __init__(self, tool, size, count):
         self.tool, self.size, self.count = tool, size, count
@@ -45,15 +45,14 @@ def matrix():
     counts = {64: 4000, 4096: 2000, 65536: 300, 1 << 20: 24}
     tests = [Test(tool, size, count) for tool in BANDWIDTH
              for size, count in counts.items()]
-    # One in a thousand shall be more than one.
+    # The 99.9th percentile needs more than one sample above it.
     tests += [Test(tool, 64, 2000) for tool in LATENCY]
     return tests + [Test('ib_atomic_bw', None, 2000)]
 
 
 def parse(test, text):
-    """The figures of a run, from the row that follows the headings:
-    {'value', ...}, or None when there is no such row, or what it tells is
-    nothing."""
+    """Return the figures of a run, from the row after the headings: {'value',
+    ...}. Return None if there is no such row, or it has no usable value."""
     if NO_CLOCK in text:
         return None
     rows = [line.split() for line in text.splitlines()
@@ -70,7 +69,8 @@ def parse(test, text):
 
 
 def run(test, pair, stacks, factor=1, timeout=60, tries=TRIES):
-    """Run one test, server in guest 2: (Exchange, figures or None)."""
+    """Run one test, with the server in guest 2. Return (Exchange, figures or
+    None)."""
     client, server = stacks
     for _ in range(tries):
         result = exchange(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where tests of guests have their sources, and where results go."""
+"""Directories of the sources of guest tests, and of their results."""
 from pathlib import Path
 
 from guestkit.paths import BUILD

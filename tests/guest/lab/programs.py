@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Programs in guests: a server in one, its client in the other."""
+"""Programs in guests: a server in one guest, its client in the other."""
 import os
 import subprocess
 
@@ -28,14 +28,15 @@ class Exchange:
         return self.client.seconds
 
     def __str__(self):
-        # Reports of failed tests may be cut: the ends of both come first.
+        # Reports of failed tests may be cut, so both ends of the output come
+        # first.
         return (f'server: {self.server.end}\nclient: {self.client.end}\n'
                 f'server: {self.server}\nclient: {self.client}')
 
 
 def exchange(server_vm, client_vm, server_cmd, client_cmd, port=PORT,
              timeout=60):
-    """Run a server until its client ends; both must end by themselves."""
+    """Run a server until its client ends. Both must end by themselves."""
     job = server_vm.spawn(server_cmd, port)
     client = client_vm.run(client_cmd, timeout)
     # A client that failed leaves its server waiting for ever.
@@ -44,8 +45,8 @@ def exchange(server_vm, client_vm, server_cmd, client_cmd, port=PORT,
 
 
 def wait_listening(vm, command):
-    """Wait for a program that RDMA CM connects to: for its own listener,
-    while that of the program before it may still go away."""
+    """Wait for the listener of a program that RDMA CM connects to. The
+    listener of the program before it may still exist for a moment."""
     name = os.path.basename(command.split()[0])[:15]
     vm.must('for i in $(seq 100); do rdma resource show cm_id | '
             f'grep -q "state LISTEN .*comm {name} " && exit 0; sleep 0.1; '
@@ -54,8 +55,8 @@ def wait_listening(vm, command):
 
 def cm_exchange(server_vm, client_vm, server_cmd, client_cmd, timeout=30,
                 listener=None):
-    """The same for a server that waits for connections of RDMA CM. The
-    listener is the program that does, if its command begins with another."""
+    """The same for a server that waits for connections of RDMA CM. @listener:
+    the program that listens, if the command begins with another one."""
     job = server_vm.spawn(server_cmd)
     wait_listening(server_vm, listener or server_cmd)
     client = client_vm.run(client_cmd, timeout)
@@ -63,9 +64,9 @@ def cm_exchange(server_vm, client_vm, server_cmd, client_cmd, timeout=30,
 
 
 def perftest_cm_exchange(*args, **kwargs):
-    """The same for perftest's option -R. Its two sides agree to connect
-    before the server listens: where that is late, the client is rejected for
-    an unknown service ID, and may crash as it tries again."""
+    """The same for perftest's option -R. Its two sides agree to connect before
+    the server listens. If the server is late, the client is rejected for an
+    unknown service ID, and may crash when it tries again."""
     for _ in range(5):
         result = cm_exchange(*args, **kwargs)
         if 'RDMA_CM_EVENT_REJECTED; error: 8' not in result.client.out:
@@ -74,21 +75,21 @@ def perftest_cm_exchange(*args, **kwargs):
 
 
 def _compiler(arch):
-    """It takes the libraries of the root that guests have."""
+    """Return a compiler that uses the libraries of the guests' root."""
     if not arch.foreign:
         return ['cc']
     return [f'{arch.cross}gcc', f'--sysroot={foreign.root(arch)}']
 
 
 def build(name, sources, *options, arch=NATIVE):
-    """Compile a program against the guests' libibverbs, or what options
-    say. Guests find it where it is made."""
+    """Compile a program against the guests' libibverbs, or the one that the
+    options name. Guests find the program where it is built."""
     binary = arch.bin / name
     if binary.exists() and binary.stat().st_mtime >= \
             max(s.stat().st_mtime for s in sources):
         return binary
     arch.bin.mkdir(parents=True, exist_ok=True)
-    # Others may build it at the same time, or run it.
+    # Other processes may build it at the same time, or run it.
     made = f'{binary}.{os.getpid()}'
     done = subprocess.run(
         [*_compiler(arch), '-std=gnu11', '-O2', '-g', '-Wall', '-Wextra',
@@ -102,7 +103,7 @@ def build(name, sources, *options, arch=NATIVE):
 
 
 def build_folder(name, *options, arch=NATIVE):
-    """The program rdma_NAME, of the sources in a folder."""
+    """Build the program rdma_NAME from the sources in a folder."""
     return build(f'rdma_{name}', sorted(PROGRAMS.glob(f'{name}/*.[ch]')),
                  *options, arch=arch)
 
@@ -120,7 +121,7 @@ def build_posts():
 
 
 def build_hostile():
-    """It takes the place of functions that libibverbs calls."""
+    """Build rdma_hostile, which replaces functions that libibverbs calls."""
     return build_folder('hostile', '-rdynamic', '-pthread')
 
 
@@ -134,14 +135,14 @@ def build_no_doorbells():
 
 
 def build_self_qp(name, arch=NATIVE):
-    """A program whose queue pairs are their own peers."""
+    """Build a program whose queue pairs are connected to themselves."""
     return build(name, [PROGRAMS / source for source in (
         f'{name}.c', 'self_qp.c', 'self_qp.h')], arch=arch)
 
 
 def run_no_syscalls(bench):
-    """A process of guest 1 posts, polls and arms, and ends if that takes a
-    system call."""
+    """Run a process in guest 1 that posts, polls and arms. A system call for
+    these ends the process."""
     vm = bench.one
     result = vm.run(f'{build_self_qp("no_syscalls", vm.arch)} '
                     f'{bench.where(vm, "{} {}")}', 60)
@@ -149,7 +150,7 @@ def run_no_syscalls(bench):
 
 
 def run_case(bench, name, family=4, timeout=60):
-    """Run a case of rdma_objects in guest 1: what it says."""
+    """Run a case of rdma_objects in guest 1; return its output."""
     where = bench.where(bench.one, '-d {} -g {}', family)
     result = bench.one.run(f'{build_objects()} {where} {name}', timeout)
     if not result.ok or not result.out.rstrip().endswith(': fine'):
@@ -158,9 +159,9 @@ def run_case(bench, name, family=4, timeout=60):
 
 
 def build_placement():
-    """The command that starts rdma_placement. FLUSH came to libibverbs after
-    Debian 12: it runs with one that is built here, which is told where the
-    providers are."""
+    """Build rdma_placement, and return the command that starts it. Debian 12's
+    libibverbs has no FLUSH: the program uses one that is built here, and gets
+    the path of the providers."""
     tree = builds.libibverbs()
     binary = build('rdma_placement', [PROGRAMS / 'placement.c'],
                    f'-I{tree}/include', f'-L{tree}/lib')

@@ -31,8 +31,8 @@ RUNNER = PROGRAMS / 'pyverbs_run.py'
 OURS, RXE = 'virtio-rdma', 'rxe'
 TIMEOUT = 900
 
-# A hub with a single port takes no frames, and multicast ones have to go
-# somewhere.
+# A hub with a single port drops all frames, but multicast frames need a
+# destination.
 NETDEV = ('-netdev', 'hubport,id=n0,hubid=0',
           '-netdev', 'user,id=sink,restrict=on',
           '-netdev', 'hubport,id=n1,hubid=0,netdev=sink')
@@ -54,12 +54,12 @@ LACKS = {
     'atomic_write': 'ATOMIC WRITE',
 }
 
-# How often the process that runs the tests may die.
+# How many times the process that runs the tests may die.
 ATTEMPTS = 20
 
 
 def version():
-    """Version of the bindings, which the tests have to be of, too."""
+    """Return the version of the bindings; the tests need the same one."""
     done = subprocess.run(
         ['dpkg-query', '-W', '-f', '${Version}', 'python3-pyverbs'],
         capture_output=True, text=True, check=False)
@@ -70,12 +70,12 @@ def version():
 
 
 def tests(arch=NATIVE):
-    """Where they are for guests of an architecture."""
+    """Return the path of the tests for guests of an architecture."""
     return arch.state / 'pyverbs' / 'tests'
 
 
 def _lay_out(source, arch=NATIVE):
-    """Lay the tests out as rdma-core has them."""
+    """Arrange the tests as in rdma-core."""
     to = tests(arch)
     shutil.rmtree(to, ignore_errors=True)
     to.mkdir(parents=True)
@@ -91,7 +91,8 @@ def prepare_foreign(arch):
 
 
 def prepare():
-    """Make the tests ready for the machine's own bindings; their version."""
+    """Prepare the tests for the machine's own bindings, and return their
+    version."""
     wanted, source = version(), INSTALLED
     if not (source / 'run_tests.py').exists():
         # Some machines install no documentation.
@@ -106,8 +107,8 @@ def prepare():
 
 
 def parse(text):
-    """{test: (result, seconds, reason)} of what the runner noted; a test
-    that has begun and has no result took its process along."""
+    """Return {test: (result, seconds, reason)} from the runner's notes. A test
+    that began and has no result has killed the process."""
     results = {}
     for line in text.splitlines():
         note = json.loads(line)
@@ -120,7 +121,8 @@ def parse(text):
 
 
 def run_in(vm, stack, cm=True, pattern='', log=None):
-    """Run the tests in a guest where a stack is up: their results."""
+    """Run the tests in a guest with a running stack, and return their
+    results."""
     notes = vm.out / 'results'
     notes.unlink(missing_ok=True)
     command = ' '.join(map(shlex.quote, (
@@ -148,7 +150,8 @@ def run_in(vm, stack, cm=True, pattern='', log=None):
 
 
 def run(name, cm=True, pattern=''):
-    """Boot a guest with a stack and run the tests there: their results."""
+    """Boot a guest with a stack, run the tests there, and return their
+    results."""
     vm = Vm(f'pyverbs-{name}', *NETDEV, *functions(1, name != RXE), smp=2)
     try:
         vm.start()
@@ -164,7 +167,7 @@ def run(name, cm=True, pattern=''):
 
 
 def counts(results):
-    """(passed, failed, skipped)."""
+    """Return (passed, failed, skipped)."""
     kinds = Counter(kind for kind, _, _ in results.values())
     return kinds['ok'], kinds['FAIL'] + kinds['ERROR'], kinds['skip']
 
@@ -174,39 +177,43 @@ def summary(results):
 
 
 def failures(results):
-    """Tests that fail: (test, result, reason)."""
+    """Return the failed tests: (test, result, reason)."""
     return [(test, kind, why)
             for test, (kind, _, why) in sorted(results.items())
             if kind in ('FAIL', 'ERROR')]
 
 
 def behind(ours, rxe):
-    """Tests that pass on rxe and not on ours: (test, result, reason)."""
+    """Return the tests that pass on rxe but not on our device: (test, result,
+    reason)."""
     return [(test, *missing(ours, test))
             for test, (kind, _, _) in sorted(rxe.items())
             if kind == 'ok' and missing(ours, test)[0] != 'ok']
 
 
 def missing(results, test):
-    """(result, reason) of a test, which may not have been reached."""
+    """Return (result, reason) of a test, which the run may not have
+    reached."""
     kind, _, why = results.get(test, ('ERROR', 0, 'has not run'))
     return kind, why
 
 
 def unasked(ours, rxe):
-    """Tests that are skipped on ours and run on rxe, pass or not."""
+    """Return the tests that are skipped on our device and run on rxe, with any
+    result."""
     return [(test, f'{kind} on rxe', ours[test][2])
             for test, (kind, _, _) in sorted(rxe.items())
             if kind != 'skip' and test in ours and ours[test][0] == 'skip']
 
 
 def plain(reason):
-    """A reason to skip without what differs from test to test."""
+    """Return a reason to skip without the parts that vary between tests."""
     return re.sub(r'0x[0-9a-f]+', '…', reason) or 'no reason given'
 
 
 def group(test, why):
-    """(what a skipped test is for, whether a RoCE device could have it)."""
+    """Return (what a skipped test needs, whether a RoCE device could have
+    it)."""
     for table, possible in (FOREIGN, False), (LACKS, True):
         for pattern, what in table.items():
             if re.search(pattern, f'{test}: {why}'):
@@ -233,7 +240,7 @@ def skips(results):
 
 
 def report(results, heading, more=()):
-    """The text of a result file."""
+    """Return the text of a result file."""
     lines = [f'{heading}: {summary(results)}', '']
     lines += more
     lines += skips(results)
@@ -250,7 +257,8 @@ def listed(heading, rows):
 
 
 def judged(ours, rxe):
-    """(lines on what is wrong or differs, whether that is acceptable)."""
+    """Return (lines about failures and differences, whether these are
+    acceptable)."""
     wrong = [('Failures', failures(ours))]
     lines = []
     if rxe is not None:
@@ -278,7 +286,7 @@ def main(stack, cm, pattern):
     ours = found.get(OURS)
     lines, good = judged(ours, found.get(RXE)) if ours else ([], True)
     for name in names:
-        # Part of the tests must not pass for the whole.
+        # A partial run must not count as a full one.
         path = RESULTS / '-'.join(
             ['pyverbs'] + [name] * (name != OURS) +
             ['part'] * (not cm or bool(pattern)))

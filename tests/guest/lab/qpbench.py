@@ -23,7 +23,8 @@ GO = '/tmp/go'
 
 
 class Program:
-    """qp_rates, which waits for a line wherever memory is measured."""
+    """The program qp_rates, which waits for a line before each measurement of
+    memory."""
 
     def __init__(self, vm, stack, counts, options=''):
         self.vm = vm
@@ -55,8 +56,8 @@ class Program:
         self.vm.must(f'echo > {GO}')
 
     def begin(self, count):
-        """Have so many queue pairs, and let them write. KiB of QEMU and of
-        the kernel that each idle one has added."""
+        """Create this many queue pairs, and let them write. Return the KiB of
+        QEMU and of the kernel that each idle one has added."""
         self._await('none\n')
         before = self._memory()
         self._go()
@@ -66,12 +67,13 @@ class Program:
         return [(b - a) / count for a, b in zip(before, after)]
 
     def end(self, count):
-        """(messages/s, us) when they are done."""
+        """Return (messages/s, us) when they are done."""
         found = self._await(rf'qps {count} rate (\d+) latency ([\d.]+)\n')
         return int(found.group(1)), float(found.group(2))
 
     def measure(self, count):
-        """(messages/s, us, KiB of QEMU, of the kernel) with so many."""
+        """Return (messages/s, us, KiB of QEMU, of the kernel) with this
+        many."""
         memory = self.begin(count)
         return (*self.end(count), *memory)
 
@@ -84,7 +86,7 @@ def main(counts=COUNTS, rounds=ROUNDS):
         program = Program(pair.one, stack, [1, *counts] * rounds)
         found = {count: [] for count in counts}
         for _ in range(rounds):
-            # What the first has made QEMU allocate is not counted.
+            # Do not count what QEMU allocates for the first run.
             program.measure(1)
             for count in counts:
                 found[count].append(program.measure(count))

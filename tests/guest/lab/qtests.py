@@ -17,14 +17,14 @@ from .pyverbs import NETDEV
 from .uml import Uml, wire
 
 RUN_TESTS = TOP / 'scripts' / 'run-tests.py'
-# A variable that the fixtures of tests/qtest know
+# A variable that the fixtures of tests/qtest read
 IBDEV = 'RDMA_TEST_IBDEV'
 # Tests that will fail need not wait for long.
 IMPATIENT = {'RDMA_TEST_WAIT': '3'}
 PROGRAMS = 'virtio-rdma-net-test'
-# Tests that take little time on any device. To start an emulator in an
-# emulated guest takes most of it, so CI runs some on virtio-rdma and others
-# on rxe.
+# Tests that are fast on any device. Most of their time is the start of an
+# emulator in an emulated guest. So CI runs some on virtio-rdma and others on
+# rxe.
 ON_VIRTIO_RDMA = ('rc/(send|read|atomics)|uc/operations|mw/each-operation|'
                   'srq/two-qps-share|error/recovery')
 ON_RXE = 'rc/(write|inline)|mr-table/large-pages|rereg/translation|ud/inline'
@@ -36,7 +36,7 @@ def resources(vm):
 
 
 def verdict(title, trouble):
-    """Lines of TAP: it failed if there is anything to say."""
+    """Return lines of TAP: a failure if there is a text."""
     return [f'{"not ok" if trouble else "ok"} 0 - {title}',
             *(f'#   {line}' for line in trouble.splitlines())]
 
@@ -76,7 +76,7 @@ def run(vm, tests, timeout, **env):
 
 
 def run_sample(bench, vm, device, sample=SAMPLE):
-    """A test: the sample passes on a device of @vm, and leaves nothing."""
+    """A test: the sample passes on a device of @vm, and leaves no objects."""
     lines = run(vm, Selection(PROGRAMS, f'/hub/({sample})$'), 600,
                 **{IBDEV: device})
     assert not any(line.startswith('not ok') for line in lines), \
@@ -93,7 +93,7 @@ class Qtests:
         self.cannot = Cannot(stack if ibdev else None)
         name = f'qtest-{stack}'
         if stack == 'rxe':
-            self.link = wire()     # nobody takes what is sent
+            self.link = wire()     # no one receives these frames
             self.vm = Uml(name, self.link[0].fileno(), mac(1), MTU)
         else:
             self.vm = Vm(name, *NETDEV, *functions(1))
@@ -113,8 +113,8 @@ class Qtests:
         self.vm.kill()
 
     def run(self, programs, paths, timeout):
-        """All that match; what the table rules out by itself, with less
-        patience. Lines of TAP, as the table calls them."""
+        """Run all tests that match, with less patience for those that the
+        table rules out. Return lines of TAP, changed as the table says."""
         env = {IBDEV: self.stack.device} if self.ibdev else {}
         lines = run(self.vm, Selection(programs, paths, self.cannot.regex()),
                     timeout, **env)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a look at 1000 queue pairs costs: `make bench-query`.
+"""The cost of a query of 1000 queue pairs: `make bench-query`.
 
 A program of a guest writes 64 bytes at a time on all of them, while query-rdma
 lists them now and then. The time is that of a client, from the command to the
-last byte of the answer; the rate is that of the guest.
+last byte of the answer. The rate is that of the guest.
 """
 import json
 import shutil
@@ -22,15 +22,15 @@ from .qpbench import Program
 COUNT = 1000
 ROUNDS = 3
 WRITES = 3000000
-# What is done meanwhile: how many questions in a second
+# Queries per second during the writes
 RATES = {'nobody asks': 0, 'one question a second': 1,
          'ten questions a second': 10}
-# How long there is a look at the clock only, when nobody asks
+# Seconds between two looks at the clock while no one asks
 NAP = 0.1
 
 
 class Monitor:
-    """A QMP client that does nothing with an answer but to read it."""
+    """A QMP client that only reads the answers."""
 
     def __init__(self, path):
         self.sock = socket.socket(socket.AF_UNIX)
@@ -52,7 +52,7 @@ class Monitor:
 
 
 class Asker(threading.Thread):
-    """Asks so often in a second, until it is told to stop."""
+    """Sends a number of queries per second until it is told to stop."""
 
     def __init__(self, monitor, per_second):
         super().__init__()
@@ -65,7 +65,7 @@ class Asker(threading.Thread):
                                  else NAP):
             if self.per_second:
                 took, answer = self.monitor.ask('query-rdma', objects=['qp'])
-                # Before its end the program destroys them.
+                # The program destroys the queue pairs before it ends.
                 if answer.count(b'"rc"') == COUNT:
                     self.times.append(took)
                     self.size = len(answer)
@@ -76,7 +76,7 @@ class Asker(threading.Thread):
 
 
 def measure(program, monitor, per_second):
-    """(writes a second, who asked meanwhile)"""
+    """Return (writes per second, the Asker)."""
     program.begin(COUNT)
     asker = Asker(monitor, per_second)
     asker.start()

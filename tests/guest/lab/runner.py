@@ -28,13 +28,13 @@ from .pair import Pair
 from .programs import build_verify, exchange
 
 
-# Half a second: a guest may have to wait that long for a busy machine.
+# half a second: a guest may have to wait that long for a busy machine
 ACK_TIMEOUT = 17
 
 
 def port_counters(vm, device):
-    """{name: value} of the counters of a device's port. They are asked for
-    every 10 ms at most."""
+    """Return {name: value} of the counters of a device's port. The RDMA core
+    refreshes them at most every 10 ms."""
     text = vm.must(f'sleep 0.05; cd /sys/class/infiniband/{device}/ports/1 && '
                    'grep -s . counters/* hw_counters/*')
     return {name: int(value) for name, value in
@@ -46,13 +46,13 @@ class Skip(Exception):
 
 
 def ends_guests(test):
-    """Mark a test after which its guests are of no use."""
+    """Mark a test whose guests cannot be used afterwards."""
     test.ends_guests = True
     return test
 
 
 class Bench:
-    """What a test works with: two guests with an RDMA stack in each."""
+    """The environment of a test: two guests with an RDMA stack in each."""
 
     def __init__(self, pair, stack, second=None):
         self.pair = pair
@@ -68,11 +68,11 @@ class Bench:
         self.notes = []
 
     def note(self, text):
-        """Something to be told with the result of the present test."""
+        """Add a note to the result of the running test."""
         self.notes.append(text)
 
     def restart_two(self):
-        """Boot guest 2 again after its end: guest 1 has the server's end of
+        """Boot guest 2 again after its end. Guest 1 has the server's end of
         the link, and waits for it."""
         self.two.kill()
         self.two.start().wait_ready()
@@ -86,13 +86,13 @@ class Bench:
         return self.stacks[vm].gid(family)
 
     def where(self, vm, form, family=4):
-        """Device and GID arguments, e.g. form '-d {} -g {}'."""
+        """Return device and GID arguments, e.g. form '-d {} -g {}'."""
         return form.format(self.device(vm), self.gid(vm, family))
 
     def exchange(self, server_cmd, client_cmd, form='-d {} -g {}', family=4,
                  timeout=60, how=exchange):
-        """Run a program on both sides and require success; cm_exchange is
-        how they find each other when they do that by RDMA CM."""
+        """Run a program on both sides and require success. With cm_exchange
+        the two find each other by RDMA CM."""
         result = how(
             self.two, self.one,
             f'{server_cmd} {self.where(self.two, form, family)}',
@@ -102,7 +102,7 @@ class Bench:
         return result
 
     def verify_commands(self, options, family=4, server=None, client=None):
-        """Command lines of rdma_verify: (server's, client's)."""
+        """Return command lines of rdma_verify: (server's, client's)."""
         server, client = server or self.two, client or self.one
         host = address(self.pair.vms.index(server) + 1)
         form = '-d {} -g {}'
@@ -114,7 +114,7 @@ class Bench:
 
     def verify(self, options, family=4, timeout=60, server=None,
                client=None):
-        """Run rdma_verify to its end and require success."""
+        """Run rdma_verify to its end, and require success."""
         commands = self.verify_commands(options, family, server, client)
         result = exchange(server or self.two, client or self.one, *commands,
                           timeout=timeout)
@@ -123,20 +123,20 @@ class Bench:
 
     @staticmethod
     def used(rows):
-        """How many resources are listed. CQs of the RDMA core's pool, which
-        stay for the next user, do not count while they have none."""
+        """Return the number of listed resources. CQs of the RDMA core's pool
+        that have no user do not count: they stay for the next one."""
         return sum(' users 0 ' not in row + ' ' for row in rows.splitlines())
 
     def count(self, vm, kind):
-        """How many resources of a kind a guest's RDMA core knows of."""
+        """Return how many resources of a kind a guest's RDMA core has."""
         return self.used(vm.must(f'rdma resource show {kind}'))
 
     def counters(self):
-        """{name: value} of guest 1's port."""
+        """Return {name: value} of guest 1's port."""
         return port_counters(self.one, self.device(self.one))
 
     def resources(self):
-        """What each guest's RDMA core knows of, by kind."""
+        """Return the resources of each guest's RDMA core, by kind."""
         def counts(vm):
             totals, _, cqs = vm.must(
                 'rdma resource show; echo --; rdma resource show cq'
@@ -147,8 +147,9 @@ class Bench:
         return [counts(vm) for vm in self.pair.vms]
 
     def nothing_left(self, before):
-        """Require that the guests have no more resources than before. The
-        connection manager keeps what has ended for a moment."""
+        """Require that the guests have no more resources than at the start of
+        the test. The connection manager keeps ended connections for a
+        moment."""
         after = []
         for _ in range(200):
             after = self.resources()
@@ -158,14 +159,14 @@ class Bench:
         assert after == before, f'left behind: {after}, was: {before}'
 
     def nic_works(self):
-        """Whether guest 2 answers guest 1: nobody listens on the port, and
-        a refusal is as good an answer as any."""
+        """Return whether guest 2 answers guest 1. No program listens on the
+        port, and a refusal is an answer, too."""
         result = self.one.run(
             f'timeout 5 bash -c "exec 3<>/dev/tcp/{address(2)}/7"')
         return 'refused' in result.out
 
     def healthy(self):
-        """Whether later tests can use these guests."""
+        """Return whether later tests can use these guests."""
         try:
             for vm, its in self.stacks.items():
                 if not vm.alive() or its.find(vm) != its.device:
@@ -204,7 +205,8 @@ class Tests:
                               for _, test in self.tests)
 
     def guests(self):
-        """What decides whether tests of two files can share a pair."""
+        """Return a key: tests of two files with the same key can share a
+        pair."""
         return (self.make, self.options, self.second, self.bench,
                 self.tag if self.alone else '')
 
@@ -218,7 +220,7 @@ class Runner:
         self.stack = stack
         self.tell = tell
         self.bench = None
-        self.guests = None     # what the pair of the bench is made for
+        self.guests = None     # the key of the bench's pair
 
     def close(self):
         if self.bench:
@@ -240,11 +242,11 @@ class Runner:
         self.guests = tests.guests()
 
     def by_memory(self):
-        """Whether frames take shared memory where nothing else is said."""
+        """Return whether frames use shared memory by default."""
         return wire.chosen() == 'shm' and self.stack != 'rxe'
 
     def trouble(self, error):
-        """What to tell of a test that failed."""
+        """Return the details to report for a failed test."""
         detail = str(error) or traceback.format_exc()
         for vm in self.bench.pair.vms if self.bench else ():
             gone = isinstance(error, GuestGone) or not vm.alive()
@@ -270,20 +272,20 @@ class Runner:
             return
         except (AssertionError, LabError) as e:
             detail = self.trouble(e)
-        except Exception:    # a fault of the test itself
+        except Exception:    # an error in the test itself
             detail = traceback.format_exc()
         took = time.monotonic() - start
         if detail:
             self.tell('not ok', name, took, detail)
         else:
             self.tell('ok', name, took, '\n'.join(self.bench.notes), frames)
-        # Whatever went wrong must not spoil the next test.
+        # No failure may affect the next test.
         if detail or getattr(test, 'ends_guests', False):
             self.close()
 
     def file(self, tests):
-        """Run the tests of a file. Its guests stay, for the next file that
-        wants such guests, if nothing is left behind in them."""
+        """Run the tests of a file. Keep its guests for the next file with the
+        same key, if the tests left nothing behind in them."""
         if self.guests != tests.guests():
             self.close()
         for name, test in tests.tests:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""All kinds of trouble, again and again, amid traffic that is checked:
-`make soak`, and once each in `make check-guest`.
+"""Trouble of all kinds, repeatedly, during verified traffic: `make soak`, and
+once each in `make check-guest`.
 
-A cycle starts the lanes of traffic, does each kind of trouble in an order that
-the seed gives, ends the traffic in good order and looks what is left: that is
-the like point at which memory is compared.
+A cycle starts the lanes of traffic, makes each kind of trouble in an order
+that the seed gives, ends the traffic in an orderly way and checks what is
+left. Memory is compared at the ends of cycles, where the state is alike.
 
-A QEMU that a guest migrates to begins anew. So only guest 1 migrates in the
-first two thirds of the time, and only guest 2 in the last: the memory of the
-other one's QEMU tells of leaks.
+A guest that migrates gets a new QEMU. So only guest 1 migrates in the first
+two thirds of the time, and only guest 2 in the last: the QEMU of the other
+guest stays, and its memory shows leaks.
 """
 import collections
 import random
@@ -33,7 +33,7 @@ CYCLE = 60              # seconds, at least
 FLAPS = 0.1, 1.5        # seconds
 PAUSES = 0.5, 4         # seconds between events
 
-# Of 10000 frames, each way. Both ports of guest 1 have a filter: what passes
+# Of 10000 frames, each way. Both ports of guest 1 have a filter: a frame
 # between the guests passes one of them.
 LOSS = [{'qom-type': 'filter-impair', 'id': f'loss{port}',
          'netdev': f's{port}', 'drop': 100, 'dup': 20, 'reorder': 20,
@@ -50,8 +50,9 @@ GUESTS = {'smp': 2, 'hotplug': True, 'objects': LOSS, 'cut': True,
 
 
 class Trouble:
-    """What the script does to the guests. Each method is one kind; it is given
-    the guest that may migrate, and returns what to tell."""
+    """The trouble that the script makes for the guests. Each method is one
+    kind. Its argument is the guest that may migrate, and it returns a text for
+    the log."""
 
     def __init__(self, bench, traffic, dice):
         self.bench, self.traffic, self.dice = bench, traffic, dice
@@ -60,7 +61,7 @@ class Trouble:
         return self.dice.choice(self.bench.pair.vms)
 
     def flap(self, _):
-        """The link goes down for a moment."""
+        """Take the link down for a moment."""
         vm, seconds = self.guest(), self.dice.uniform(*FLAPS)
         vm.qmp('set_link', name='n0', up=False)
         self.traffic.watch(seconds)
@@ -68,14 +69,15 @@ class Trouble:
         return f'{vm.name} for {seconds:.1f} s'
 
     def kill(self, _):
-        """A process dies; its peer has to see that, and nobody else."""
+        """Kill a process. Only its peer may notice."""
         vm, lane = self.guest(), self.dice.choice(self.traffic.all)
         if not lane.struck:
             lane.strike((vm,))
         return f'{lane.name} in {vm.name}'
 
     def unplug(self, _):
-        """The adapter goes, with all that is under way, and comes back."""
+        """Unplug the adapter, with all work in flight, and plug it in
+        again."""
         vm = self.guest()
         self.traffic.flow()
         hotplug.unplug(self.bench, vm)
@@ -85,26 +87,27 @@ class Trouble:
         return vm.name
 
     def move(self, mover):
-        """A guest migrates."""
+        """Migrate a guest."""
         move = mover.move()
         return f'{mover.name}, down for {move.downtime * 1000:.0f} ms'
 
 
 KINDS = ('flap', 'kill', 'unplug', 'move')
-# More of what takes little time
+# Repeat the kinds that take little time
 MIX = ('flap', 'kill', 'flap', 'kill', 'unplug', 'move', 'move')
 
 
 class Memory:
-    """What is in use at the ends of cycles, by the life of what uses it."""
+    """The memory in use at the ends of cycles, with the lifetime of its
+    owner."""
 
     def __init__(self):
         self.rows = collections.defaultdict(list)
         self.newest = {}
 
     def sample(self, pair):
-        """KiB: slab of each guest, heap and resident memory of each QEMU; and
-        how many files it has open."""
+        """Sample KiB: slab of each guest, heap and resident memory of each
+        QEMU; and the number of its open files."""
         self.newest = {('slab', vm.name): kernel_kib(vm) for vm in pair.vms}
         for name, process in [(vm.name, vm.process) for vm in pair.vms] + \
                 [('hub', pair.hub.process)]:
@@ -116,7 +119,7 @@ class Memory:
             self.rows[key].append(value)
 
     def last(self):
-        """The last samples, in short."""
+        """Return the last samples, in short."""
         return ', '.join(
             f'{kind} ' + ' '.join(
                 f'{value / 1024:.1f}' for (what, _), value in
@@ -124,8 +127,8 @@ class Memory:
             for kind in ('slab', 'heap', 'RSS'))
 
     def verdicts(self):
-        """(name, samples, before, after, growth) of what lived for long
-        enough to tell."""
+        """Yield (name, samples, before, after, growth) for owners that lived
+        long enough."""
         for (what, name), row in self.rows.items():
             if len(row) >= WARM_UP + 2 * LIKE:
                 row = row[WARM_UP:]
@@ -136,14 +139,14 @@ class Memory:
 
 
 class Soak:
-    """@pair has to be made with GUESTS. tell() is given a line of text for
+    """A run. @pair is a pair made with GUESTS. tell() gets a line of text for
     each event."""
 
     def __init__(self, bench, seed, tell):
         self.bench, self.tell = bench, tell
         self.pair = bench.pair
         for index, vm in enumerate(self.pair.vms, 1):
-            # Neighbours are not looked for on a link that may be down.
+            # A guest must not look for a neighbour on a link that may be down.
             vm.must(f'ip neigh replace {address(3 - index)} '
                     f'lladdr {mac(3 - index)} dev eth0 nud permanent')
         self.dice = random.Random(seed)
@@ -158,7 +161,7 @@ class Soak:
         return time.monotonic() - self.began
 
     def cycle(self, kinds, mover, seconds=0):
-        """Each kind of trouble once, in any order."""
+        """Make each kind of trouble once, in random order."""
         end = self.passed() + seconds
         self.traffic.flow()
         for kind in self.dice.sample(kinds, len(kinds)):
@@ -172,7 +175,7 @@ class Soak:
         self.settle()
 
     def settle(self):
-        """Nothing but what was caused may be seen now."""
+        """Require that only errors with a known cause occurred."""
         self.bench.nothing_left(self.bench.baseline)
         for vm in self.pair.vms:
             complaints = vm.complaints()

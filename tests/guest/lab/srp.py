@@ -8,14 +8,14 @@ PORT = 5555
 
 
 def gid(vm, device):
-    """The port's first GID, by which the target calls it."""
+    """Return the port's first GID, which is the target's name of the port."""
     text = vm.must(f'cat /sys/class/infiniband/{device}/ports/1/gids/0')
     return '0x' + text.strip().replace(':', '')
 
 
 def export(vm, device, initiator, srq=False):
-    """Offer the disk to the initiator with a GID: the name by which it asks
-    for it. Its queue pairs may receive from one queue."""
+    """Export the disk to the initiator with a GID, under the name that it asks
+    for. Its queue pairs may share a receive queue."""
     make_disk(vm)
     wwn = gid(vm, device)
     # No extension, and the lower half of the GID.
@@ -50,7 +50,7 @@ rmmod ib_srpt''')
 
 
 def connect(vm, device, guid, address):
-    """Log in to a target: the disk's device file."""
+    """Log in to a target, and return the disk's device file."""
     vm.must('modprobe -a ib_srp sd_mod')
     host = f'[{address}]' if ':' in address else address
     result = vm.run(f'echo id_ext={guid},ioc_guid={guid},dest={host}:{PORT} '

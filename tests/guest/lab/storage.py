@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Data goes to a block device or a file system that another guest keeps, and
-comes back."""
+"""Data that goes to another guest's block device or file system, and comes
+back."""
 import re
 
 from guestkit.paths import LabError
@@ -19,14 +19,14 @@ def checksum(vm, path, mebibytes, flags=''):
 
 
 def make_data(vm, mebibytes=32):
-    """Random data; its checksum."""
+    """Create random data, and return its checksum."""
     vm.must(f'head -c {mebibytes}M /dev/urandom > {DATA}')
     return checksum(vm, DATA, mebibytes)
 
 
 def blocks(vm, device, far_vm=None, far_device=None, sizes=SIZES):
-    """Write with each block size, past the page cache, and compare what is
-    read back with another one, and what the far guest finds on its disk."""
+    """Write with each block size, past the page cache. Compare the data that
+    another block size reads back, and the data on the far guest's disk."""
     for size, mebibytes in sizes:
         wanted = make_data(vm, mebibytes)
         vm.must(f'dd if={DATA} of={device} bs={size} oflag=direct '
@@ -39,7 +39,7 @@ def blocks(vm, device, far_vm=None, far_device=None, sizes=SIZES):
 
 
 def parallel(vm, device, jobs=8, mebibytes=4):
-    """Several writers at once, each with its part of the device."""
+    """Run several writers at once, each on its own part of the device."""
     wanted = make_data(vm, mebibytes)
     vm.must('set -e; '
             f'for i in $(seq 0 {jobs - 1}); do '
@@ -55,7 +55,7 @@ def parallel(vm, device, jobs=8, mebibytes=4):
 
 
 def file_system(vm, device, mebibytes=24):
-    """ext4 on a device: files outlive a remount and a check of it."""
+    """Test ext4 on a device: files survive a remount and a check."""
     wanted = make_data(vm, mebibytes)
     vm.must(f'set -e; mkfs.ext4 -q {device}; mount {device} /mnt; '
             f'cp {DATA} /mnt/file; mkdir /mnt/small; '
@@ -72,7 +72,7 @@ def file_system(vm, device, mebibytes=24):
 
 
 def speed(vm, device, size, mebibytes, write):
-    """MB/s of dd with one block in flight."""
+    """Return MB/s of dd with one block in flight."""
     way = f'if=/dev/zero of={device} oflag=direct iflag=count_bytes' \
         if write else f'if={device} of=/dev/null iflag=count_bytes,direct'
     text = vm.must(f'dd {way} bs={size} count={mebibytes}M 2>&1', 120)

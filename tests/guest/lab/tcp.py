@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the guests' virtio-net NICs do with TCP, by qperf."""
+"""TCP on the guests' virtio-net NICs, measured by qperf."""
 import re
 
 from guestkit.adapter import address
@@ -17,7 +17,7 @@ SCALE = {'us': 1, 'ms': 1000, 'sec': 1e6, 'bytes/sec': 1 / 2 ** 20,
 
 
 def parse(text):
-    """The figure of a run: {'value'}, or None when there is none."""
+    """Return the figure of a run: {'value'}, or None if there is none."""
     found = re.search(r'^\s*(?:bw|latency)\s*=\s*([\d.]+) (\S+)$', text, re.M)
     if not found or found[2] not in SCALE:
         return None
@@ -25,7 +25,8 @@ def parse(text):
 
 
 def run(pair, latency, size, timeout=60):
-    """Send messages of a size to guest 2: (Exchange, figures or None)."""
+    """Send messages of a size to guest 2. Return (Exchange, figures or
+    None)."""
     test = 'tcp_lat' if latency else 'tcp_bw'
     result = exchange(pair.two, pair.one, f'qperf -lp {PORT}',
                       f'qperf {address(2)} -lp {PORT} -ip {PORT + 1} '

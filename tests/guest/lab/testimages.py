@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Disk images for tests, made from Debian's archive like those that it has for
-clouds, and labs of guests that boot from them."""
+"""Disk images for tests, built from Debian's archive to resemble Debian's
+cloud images, and labs of guests that boot from them."""
 import os
 import shutil
 import subprocess
@@ -14,13 +14,14 @@ IMAGES = BUILD / 'images'
 SCRIPT = TOP / 'scripts' / 'make-image.sh'
 TOOLS = ('debootstrap', 'sfdisk', 'mkfs.vfat', 'qemu-img')
 PROGRAMS = ('ibverbs-utils', 'rdmacm-utils', 'perftest')
-# (file, packages): one has programs that use RDMA, and one none, as Debian's.
+# (file, packages): one image has programs that use RDMA, one none, as Debian's
+# have
 KINDS = {'bookworm': ('bookworm.raw', PROGRAMS),
          'trixie': ('trixie.qcow2', ())}
 
 
 def _make(suite, path, packages):
-    """Takes minutes."""
+    """Build the image, which takes minutes."""
     if os.getuid() != 0:
         raise Skip(f'no {path}, and only root can make it')
     lacks = [tool for tool in TOOLS if not shutil.which(tool)]
@@ -39,8 +40,8 @@ def _make(suite, path, packages):
 
 
 def image(suite):
-    """The image of a suite; made if it is not there, or what makes it has
-    changed."""
+    """Return the image of a suite. Build it if it does not exist, or if its
+    recipe has changed."""
     name, packages = KINDS[suite]
     path = IMAGES / name
     recipe = path.with_suffix('.recipe')

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What guests do while they migrate, in tests. No program may notice more than
-a pause. MOVES in the environment says how often they move."""
+"""Programs of guests during migrations, for tests. No program may notice more
+than a pause. MOVES in the environment is the number of moves."""
 import os
 import re
 import time
@@ -12,7 +12,7 @@ from .runner import Skip
 
 MOVES = int(os.environ.get('MOVES') or 2)
 
-# 2.1 s, seven times: the other guests of the machine take their time, too.
+# 2.1 s, seven times: the other guests of the machine take processor time, too.
 PATIENCE = '-k 19'
 
 
@@ -30,7 +30,7 @@ def wait_for_more(job, count, than, seconds=60):
 
 
 def rounds_done(job):
-    """How many rounds rdma_verify has verified."""
+    """Return the number of rounds that rdma_verify has verified."""
     numbers = re.findall(r'^round (\d+) done$', job.peek().out, re.M)
     return int(numbers[-1]) if numbers else 0
 
@@ -55,11 +55,11 @@ def verify_while(bench, move, options, moves=MOVES):
         assert rounds >= 2, str(result)
 
 
-# Programs that say how far they are
+# Programs that report their progress
 
 def travel(bench, move, job, count):
-    """Move again and again. Each time the job has to go on, with more than
-    what may have been under way."""
+    """Move repeatedly. After each move the job has to make progress beyond the
+    work that may have been in flight."""
     wait_for_more(job, count, 0)
     for _ in range(MOVES):
         move(bench)
@@ -67,7 +67,7 @@ def travel(bench, move, job, count):
 
 
 def rates(job):
-    """How many intervals perftest has told of in which data moved."""
+    """Return the number of intervals in which perftest moved data."""
     return len(re.findall(r'^\s*65536\s+[1-9]\d*\s.*\n', job.peek().out,
                           re.M))
 
@@ -88,14 +88,15 @@ def perftest_while(bench, move, tool):
 
 
 def pings(job):
-    """How many rping has counted, by the last whole line it wrote."""
+    """Return rping's number of pings, from the last whole line that it
+    wrote."""
     out = job.peek().out
     numbers = re.findall(r'^ping data: rdma-ping-(\d+):.*\n', out, re.M)
     return int(numbers[-1]) if numbers else 0
 
 
 def rping_while(bench, move):
-    """rping compares what comes back; it runs until it is told to end."""
+    """Run rping, which compares the returned data, until it is told to end."""
     require_device(bench)
     serve = f'rping -s -a {address(2)} -V -S 10000'
     server = bench.two.spawn(f'exec {serve}')

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""UCX of Debian: a user of libibverbs that was written for adapters."""
+"""Debian's UCX: a user of libibverbs that was written for hardware
+adapters."""
 import re
 
 from guestkit.adapter import address
@@ -9,21 +10,21 @@ from .programs import PORT, exchange
 
 PACKAGES = ('ucx-utils', 'libucx0')
 
-# With addresses of IPv4 every device but mlx5 needs this.
+# With IPv4 addresses every device except mlx5 needs this.
 SETTINGS = ('UCX_UD_VERBS_ETH_DGID_CHECK=n',)
 
 
 def program():
-    """The command of ucx_perftest in a guest, before its options. Debian 13's
-    is linked with MPI, and then a process of mpirun unless its input is a
-    terminal."""
+    """Return the command of ucx_perftest in a guest, without its options.
+    Debian 13's is linked with MPI, and acts as a process of mpirun unless its
+    input is a terminal."""
     inside = unpacked.inside(unpacked.tree('ucx', PACKAGES))
     return f'< /dev/console {inside} ucx_perftest'
 
 
 def perftest(bench, options, settings='', count=100):
-    """Run ucx_perftest with its client in guest 1 and its server in guest 2;
-    both have to succeed. The result of the client."""
+    """Run ucx_perftest with its client in guest 1 and its server in guest 2.
+    Both must succeed. Return the client's result."""
     run = program()
 
     def command(vm, peer):

@@ -27,8 +27,7 @@ from .places import GUEST_TESTS, PROGRAMS
 CONFIG = GUEST_TESTS / 'lab' / 'uml.config'
 KERNELS = STATE / 'uml'
 
-# Of the source, what no User-mode Linux is made from is not unpacked, as far
-# as it is large.
+# Large parts of the source that User-mode Linux does not use stay packed.
 NOT_NEEDED = [f'--exclude=*/{directory}/*.[chS]' for directory in (
     'drivers/gpu', 'drivers/media', 'drivers/net/ethernet', 'sound',
     'drivers/net/wireless', 'drivers/staging', 'tools/testing',
@@ -52,7 +51,7 @@ def _run(command, log, **options):
 
 
 def _source(series, directory, log):
-    """Unpack a source package: (version, tree)."""
+    """Unpack a source package. Return (version, tree)."""
     package = f'linux-source-{series}'
     for apt, _ in suites.sources():
         for record in apt.records(package):
@@ -87,7 +86,7 @@ def _build(series, root, log):
         _run([*make, f'-j{os.cpu_count()}', 'linux'], log)
         release = (tree / 'include' / 'config' / 'kernel.release'
                    ).read_text().strip()
-        # modprobe finds that all there is is there
+        # Tell modprobe that all modules are built in
         modules = root / 'lib' / 'modules' / release
         modules.mkdir(parents=True)
         for name in ('modules.builtin', 'modules.builtin.modinfo'):
@@ -101,7 +100,7 @@ def _build(series, root, log):
 
 
 class Kernel:
-    """User-mode Linux, made."""
+    """User-mode Linux, built."""
 
     def __init__(self, series, info):
         self.series, self.release = series, info['release']
@@ -111,7 +110,7 @@ class Kernel:
 
 
 def prepare(series=None):
-    """Make the kernel of a series; instant when it is there."""
+    """Build the kernel of a series, or find it built."""
     series = series or kernel.DEFAULT or kernel.machine_series()
     root = KERNELS / series
     with state_lock():
@@ -132,11 +131,11 @@ def prepare(series=None):
 
 
 def wire():
-    """Both ends of a wire, sockets on which each datagram is a frame. Such a
-    pair has no limit on their number, only on what they take."""
+    """Return both ends of a wire, sockets on which each datagram is a frame.
+    Such a pair limits the bytes of queued datagrams, not their number."""
     ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     for end in ends:
-        try:    # more than users may have, if permitted
+        try:    # more than the limit for users, if permitted
             end.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, WIRE_BYTES)
         except PermissionError:
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, WIRE_BYTES)
@@ -154,14 +153,14 @@ class Uml(Guest):
         self.kernel = prepare(series)
         self.link, self.mac, self.mtu, self.mem = link, mac, mtu, mem
         self.process = None
-        self.lines = []     # (device inside, socket outside), to be taken
+        self.lines = []     # (device inside, socket outside), free for use
         self.log = LOGS / f'{name}.console'
         self.out = LOGS / name
         self.directory = None
 
     def _command(self, fds):
-        # vec=0: else a wire that takes nothing for half a second, as a peer
-        # on a busy machine does, ends in a BUG() of the vector driver.
+        # vec=0: with the vector driver, a peer that receives nothing for half
+        # a second, as on a busy machine, causes a BUG().
         lines = [f'ssl{i}=fd:{fd}' for i, fd in enumerate(fds)]
         return [
             str(self.kernel.program), f'mem={self.mem}', *lines,
@@ -176,7 +175,7 @@ class Uml(Guest):
             f'lab.logs={LOGS}', 'lab.agent=/dev/ttyS0', *self.append.split()]
 
     def start(self):
-        """Returns at once, see wait_ready()."""
+        """Start it, and return at once; see wait_ready()."""
         self.out.mkdir(parents=True, exist_ok=True)
         shutil.copyfile('/proc/cpuinfo', self.out / 'cpuinfo')
         self.directory = tempfile.mkdtemp(prefix='vrdma-uml-')
@@ -187,7 +186,7 @@ class Uml(Guest):
             far.append(there)
         fds = [end.fileno() for end in far]
         with open(self.log, 'wb') as console:
-            # Its processes are this machine's, in one group with it.
+            # Its processes are this machine's, in one process group.
             self.process = subprocess.Popen(
                 self._command(fds), stdin=subprocess.DEVNULL, stdout=console,
                 stderr=console, pass_fds=[*fds, self.link],
@@ -197,7 +196,7 @@ class Uml(Guest):
         return self
 
     def wait_ready(self):
-        """Wait until the agent answers; seconds that it has been up."""
+        """Wait until the agent answers. Return the seconds since its boot."""
         try:
             return self.hears()
         except LabError as e:
@@ -205,19 +204,19 @@ class Uml(Guest):
             raise LabError(f'{e}\n{self.errors()}') from e
 
     def errors(self):
-        """The last words of its console."""
+        """Return the last lines of its console."""
         text = self.log.read_text(errors='replace').splitlines()[-30:]
         return '\n'.join([f'--- {self.log.name}:', *text])
 
     def line(self):
-        """Take a serial line: (device inside, socket outside)."""
+        """Reserve a serial line. Return (device inside, socket outside)."""
         return self.lines.pop(0)
 
     def alive(self):
         return self.process is not None and self.process.poll() is None
 
     def kill(self):
-        """End it and all that runs in it at once."""
+        """Kill it and all its processes at once."""
         if self.process:
             try:
                 os.killpg(self.process.pid, signal.SIGKILL)

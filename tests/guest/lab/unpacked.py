@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Programs of Debian that the machine does not have: unpacked below the build
-directory, and seen by a command in a guest as if they were installed there."""
+"""Debian programs that the machine does not have. They are unpacked below the
+build directory, and a command in a guest sees them as if they were
+installed."""
 import re
 import shutil
 
@@ -14,15 +15,15 @@ SCRIPT = PROGRAMS / 'with_packages.sh'
 
 
 def _needed(apt, packages):
-    """(package, version) of all that is to be installed for these, of the
-    packages and of what the machine lacks besides."""
+    """Return (package, version) of all packages to install for these:
+    themselves, and dependencies that the machine lacks."""
     plan = apt.simulate(packages)
     return re.findall(r'^Inst (\S+) (?:\[\S+\] )?\((\S+)', plan, re.M)
 
 
 def _with_others(apt, wanted):
-    """Files of these (package, version) pairs. In the place of a package
-    that cannot be had, one of another version."""
+    """Fetch these (package, version) pairs, and return their files. If a
+    version is not available, fetch another one."""
     files = []
     for package, version in wanted:
         others = [r['Version'] for r in apt.records(package)]
@@ -36,8 +37,8 @@ def _with_others(apt, wanted):
 
 
 def _fetch(apt, packages, alone):
-    """Files of the packages, all of one version, and of what they need; of
-    those in `alone` the files, and nothing that they need."""
+    """Return files of the packages, all of one version, and of their
+    dependencies. Packages in `alone` come without their dependencies."""
     for record in apt.records(packages[0]):
         version = record['Version']
         pinned = [f'{p}={version}' for p in packages]
@@ -53,7 +54,7 @@ def _fetch(apt, packages, alone):
 
 
 def _link(root):
-    """Make the links to libraries that installing would make."""
+    """Create the links to libraries that an installation would create."""
     for library in sorted(root.glob('usr/lib/libpsm1/*.so.1.*')):
         name = library.name.partition('.so.1')[0] + '.so.1'
         (root / 'usr' / 'lib' / name).symlink_to(
@@ -61,7 +62,8 @@ def _link(root):
 
 
 def tree(name, packages, alone=()):
-    """The directory of these packages; skips if they cannot be had."""
+    """Return the directory of these packages. Skip if they are not
+    available."""
     root = STATE / 'applications' / name
     with state_lock():
         if not (root / 'ready').exists():
@@ -80,5 +82,5 @@ def tree(name, packages, alone=()):
 
 
 def inside(root):
-    """What to put before a command that uses the packages."""
+    """Return the words before a command that uses the packages."""
     return f'{SCRIPT} {root}'

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The command vrdma-lab, as users call it, in the place of a Pair and of a
-Bench. Its labs are in a directory of their own."""
+"""The command vrdma-lab, as users call it; replaces a Pair and a Bench. Its
+labs are in a directory of their own."""
 import json
 import os
 import shutil
@@ -17,7 +17,7 @@ COMMAND = TOP / 'tools' / 'lab' / 'vrdma-lab'
 
 
 class Done:
-    """What a call of the command came to."""
+    """The result of a call of the command."""
 
     def __init__(self, words, done):
         self.words, self.rc = words, done.returncode
@@ -51,7 +51,7 @@ class UserLab:
             self.environment['GUEST_SERIES'] = kernel.DEFAULT
 
     def begin(self, *words, **options):
-        """Start the command: the process."""
+        """Start the command, and return the process."""
         return subprocess.Popen(
             [*self.command, *words], cwd=self.work, text=True,
             env=self.environment, stdin=options.pop('stdin', None) or
@@ -75,7 +75,7 @@ class UserLab:
         return done
 
     def status(self):
-        """Of the only lab; None if there is none."""
+        """Return the status of the only lab, or None if there is none."""
         done = self.call('status', '--json', check=False)
         return json.loads(done.out)[0] if done.out else None
 
@@ -85,14 +85,14 @@ class UserLab:
         return self
 
     def kill(self):
-        # Also one that a test which failed has left
+        # Also a lab that a failed test has left
         for lock in (self.home / 'vrdma-lab').glob('*.lock'):
             self.call('--name', lock.stem, 'down', check=False)
         shutil.rmtree(self.home, ignore_errors=True)
 
 
 class UserBench:
-    """What tests of the command get."""
+    """The environment of tests of the command."""
 
     def __init__(self, pair, stack, _):
         self.lab = self.pair = pair
@@ -107,14 +107,14 @@ class UserBench:
         return bool(status) and not any(g['fate'] for g in status['guests'])
 
     def nothing_left(self, _):
-        """Guests run nothing that a test has begun."""
+        """Require that no process of a test runs in the guests."""
         if self.lab.guests:
             self.lab.call('run', '--', 'sh', '-c', '! pgrep -x sleep')
 
 
 def check_privileges(lab, guest):
-    """Require that a guest leaves nothing in the shared directory that gives
-    rights to others of the machine."""
+    """Require that a guest leaves no file in the shared directory that gives
+    privileges to others on the machine."""
     lab.call('run', '-g', str(guest), '--', 'sh', '-exc', '''
         cp /bin/true mine
         chmod 755 mine
@@ -147,8 +147,8 @@ def check_modprobe(lab, guest):
 
 
 def all_end(pids, seconds=20):
-    """The processes of these that have not ended after some time. A zombie
-    has ended."""
+    """Return the processes that have not ended after some time. A zombie has
+    ended."""
     left = []
     for _ in range(seconds * 10):
         left = [pid for pid in pids if _runs(pid)]

@@ -28,15 +28,16 @@ from .programs import exchange
 
 ROUNDS = 3
 PINGPONG = 'ibv_rc_pingpong 64 B'
-# These cannot wait for events.
+# Programs that cannot wait for events
 POLLS = ('ib_write_bw', 'ib_write_lat')
-# perftest compares two clocks to learn the processor's frequency, and has no
-# figures where others held it up meanwhile.
+# perftest compares two clocks to find the processor's frequency. If something
+# delays it meanwhile, it has no figures.
 UNSURE, TRIES = 'Correlation coefficient', 20
 # perftest's client has as many READs in flight as the host can have, which is
-# more than the peer takes.
+# more than the peer can take.
 READS = ' -o 16'
-# What the split is shown for, and how many messages more than a few
+# The tests whose time is split, and how many more messages the long run has
+# than the short one
 SPLIT = (('ib_send_bw', 64, 6000), ('ib_write_bw', 64, 6000),
          ('ib_send_lat', 64, 2000))
 FEW = 200
@@ -80,7 +81,7 @@ def matrix():
 
 
 def pingpong(side):
-    """Half a round trip, in microseconds."""
+    """Return half a round trip, in microseconds."""
     count = 200 * side.factor
     client, server = side.stacks
     command = 'ibv_rc_pingpong -e -d {} -g {} -s 64 -n {}'
@@ -107,7 +108,7 @@ def measure(side, test):
 
 
 class Clocks:
-    """What the host's processor has done so far, in ticks by part."""
+    """Processor time of the host so far, in ticks by part."""
 
     PARTS = {
         'guest': 'the guest and its program, under TCG',
@@ -126,7 +127,7 @@ class Clocks:
             re.M).group(1))
 
     def _thread(self, tid):
-        """(user, system)."""
+        """Return (user, system)."""
         fields = self.host.read(f'/proc/{self.main}/task/{tid}/stat')
         return [int(n) for n in fields.rsplit(')', 1)[1].split()[11:13]]
 
@@ -142,7 +143,7 @@ class Clocks:
 
 
 def split(side, clocks, tool, size, more):
-    """Shares of the time that a message takes, by part."""
+    """Return the shares of a message's time, by part."""
     def run(count):
         before = clocks.read()
         measure(side, Test(tool, size, count))
@@ -166,8 +167,8 @@ class VerbsBench:
         print(f'[{time.monotonic() - self.began:6.1f} s] {text}', flush=True)
 
     def row(self, sides, name, unit, once):
-        """Both take turns, so that what else the machine does meanwhile
-        spoils the ratio least."""
+        """Measure both sides in turn, so that other load of the machine
+        affects the ratio least."""
         values = {side.name: [] for side in sides}
         for _ in range(self.rounds):
             for side in sides:

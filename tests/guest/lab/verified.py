@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Traffic of which each byte is verified while something happens to its
+"""Traffic that verifies each byte while a test does something to its
 guests."""
 import re
 from contextlib import contextmanager
@@ -8,13 +8,14 @@ from .travel import PATIENCE, rounds_done, wait_for_more
 
 
 def rounds(job):
-    """How many rounds rdma_verify has completed, by what it says."""
+    """Return the number of rounds that rdma_verify has completed, from its
+    output."""
     return int(re.search(r'(\d+) rounds', job.out)[1])
 
 
 @contextmanager
 def verified_traffic(bench, options):
-    """rdma_verify runs meanwhile, and has to end well."""
+    """Run rdma_verify during the block. It must succeed."""
     server, client = bench.verify_commands(
         f'{PATIENCE} -r 1000000 -T 600 -V {options}')
     jobs = bench.two.spawn(server, 18515), bench.one.spawn(f'exec {client}')

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which way frames take between guests. WIRE in the environment says it for
-pairs of guests that do not say so themselves."""
+"""The path of frames between guests. WIRE in the environment selects it for
+pairs of guests that do not select one themselves."""
 import os
 
 from guestkit.paths import LabError
@@ -10,7 +10,7 @@ WIRES = ('stream', 'dgram', 'shm')
 
 
 def chosen():
-    """What WIRE says, or ''."""
+    """Return the value of WIRE, or ''."""
     wire = os.environ.get('WIRE', '')
     if wire and wire not in WIRES:
         raise LabError(f'WIRE={wire}: there are {", ".join(WIRES)}')
@@ -18,37 +18,37 @@ def chosen():
 
 
 def link():
-    """The kind of netdev of a pair that may have any."""
+    """Return the kind of netdev of a pair that may have any."""
     return 'dgram' if chosen() == 'dgram' else 'stream'
 
 
 def way(its_link):
-    """What is RDMA takes memory on any link, if WIRE says so."""
+    """Return the path: if WIRE says so, RDMA frames use memory on any link."""
     return 'shm' if chosen() == 'shm' else its_link
 
 
 def objects(vm):
-    """Names of what -object and object-add have made."""
+    """Return the names of objects that -object and object-add have created."""
     return {entry['name'] for entry in vm.qmp('qom-list', path='/objects')}
 
 
 def by_memory(vm):
-    """(sent, received): frames that took shared memory."""
+    """Return (sent, received): frames that used shared memory."""
     return tuple(vm.qmp('qom-get', path='/objects/r0',
                         property=f'shm-{way}-frames') for way in ('tx', 'rx'))
 
 
 class Memory:
-    """What guests send and receive by shared memory from now on, as far as
-    the QEMUs know that they have in the end."""
+    """The frames that guests send and receive by shared memory from now on,
+    from QEMUs that exist at the end."""
 
     def __init__(self, vms):
         self.vms = vms
         self.before = self._read()
 
     def _read(self):
-        """Frames by the process id of a QEMU; those whose adapter has no
-        shared memory are left out."""
+        """Return frames by the process id of a QEMU, without adapters that
+        have no shared memory."""
         found = {}
         for vm in self.vms:
             if not getattr(vm, 'process', None) or not vm.alive():
@@ -58,7 +58,8 @@ class Memory:
         return found
 
     def frames(self):
-        """How many, or None if no adapter has shared memory."""
+        """Return the number of frames, or None if no adapter has shared
+        memory."""
         now = self._read()
         if not now and not self.before:
             return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs files of guest tests side by side, and prints one TAP stream.
+"""Run files of guest tests in parallel, and print one TAP stream.
 
 Each worker is a process with a pair of guests, which it keeps while there are
 files left that want such guests.
@@ -18,20 +18,20 @@ from . import wire
 from .places import GUEST_TESTS
 from .runner import Runner, Tests
 
-# The suite of `make check`: its files run side by side and share guests.
+# The suite of `make check`: its files run in parallel and share guests.
 CHECK = 'check'
-# More pairs need more memory than a machine is sure to have.
+# More pairs need more memory than every machine has.
 MOST = 4
 FORK = multiprocessing.get_context('fork')
 
 
 def files_of(folder):
-    """The files of tests in a folder and in its folders, by name."""
+    """Return the files of tests in a folder and in its folders, by name."""
     return sorted(folder.rglob('test_*.py'), key=lambda path: path.name)
 
 
 def work(stack, files, link):
-    """A worker's process: run the files whose numbers it is given."""
+    """The process of a worker: run the files whose numbers it gets."""
     die_with_parent()
     runner = Runner(stack, lambda *report: link.send(report))
     try:
@@ -55,7 +55,7 @@ class Worker:
 
     @property
     def tests(self):
-        """What it has run last, or runs."""
+        """Return the tests that it runs, or ran last."""
         return None if self.number is None else self.files[self.number]
 
     def run(self, number):
@@ -68,12 +68,12 @@ class Worker:
 
 
 class Check:
-    """The tests of a suite that have a name like the pattern."""
+    """The tests of a suite whose names match the pattern."""
 
     def __init__(self, stack, pattern, suite=CHECK, jobs=None):
         self.stack = stack
         wanted = re.compile(pattern or '')
-        # The long tests of a suite have a machine and their guests to
+        # The long tests of a suite have the machine and their guests to
         # themselves.
         alone = suite != CHECK
         self.files = [Tests(path, wanted, alone) for path in
@@ -101,7 +101,7 @@ class Check:
         print('\n'.join(lines), flush=True)
 
     def tell_of_memory(self):
-        """With WIRE=shm: which tests have passed without it."""
+        """With WIRE=shm: report which tests passed without shared memory."""
         def files(names):
             count = collections.Counter(name.split(':')[0] for name in names)
             return ', '.join(f'{file} {n}' for file, n in
@@ -114,9 +114,10 @@ class Check:
         print(f'# {len(none)} had no adapter with it: {files(none)}')
 
     def choose(self, worker):
-        """The file that a worker does best now: one for the guests it has,
-        else for guests that no other worker has; of these the one that
-        belongs to most work. One that ends its guests comes last."""
+        """Choose the best next file for a worker: one for its present guests,
+        else one for guests that no other worker has. Of these choose the file
+        whose guests have most work left. A file that ends its guests comes
+        last."""
         mine = worker.tests and worker.tests.guests()
         others = [w.tests.guests() for w in self.workers
                   if w is not worker and w.tests]
@@ -140,7 +141,7 @@ class Check:
             worker.end()
 
     def answer(self, worker):
-        """Take what a worker has to tell."""
+        """Handle a message of a worker."""
         try:
             report = worker.link.recv()
         except EOFError:

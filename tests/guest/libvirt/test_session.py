@@ -62,23 +62,23 @@ def test_live_migration_to_the_other_host_and_back_amid_traffic(bench):
 def test_hot_plug_as_the_page_says(bench):
     one = bench.one
     stack = bench.stacks[one]
-    # The slot goes as a whole.
+    # The slot is unplugged as a whole.
     one.virsh('detach-device-alias', 'ua-nic')
     one.lacks('ua-nic', 'rdma0')
     assert not stack.find(one) and 'eth0' not in one.names('/sys/class/net')
-    # The adapter comes back in another port.
+    # The adapter returns in another port.
     one.virsh('attach-device', one.page_file('nic.xml'))
     one.net_up()
     one.virsh('qemu-monitor-command', one.page_text('adapter.json'))
     stack.wait(one)
     bench.verify('-s 16384 -n 64 -r 2 -V -m 4096')
-    # It can go alone now, and come again.
+    # The adapter can be unplugged alone now, and plugged in again.
     one.virsh('qemu-monitor-command', '--hmp', 'device_del rdma0')
     one.lacks('rdma0')
     assert not stack.find(one) and bench.nic_works()
     one.virsh('qemu-monitor-command', one.page_text('adapter.json'))
     stack.wait(one)
     bench.verify('-s 16384 -n 64 -r 2 -V -m 4096')
-    # Where it is now, libvirt is told when the guest is saved.
+    # When libvirt saves the guest, it learns the new place.
     with verified_traffic(bench, TRAFFIC + libvirt.PATIENCE):
         one.save_and_restore(with_adapter_at='pci.5')

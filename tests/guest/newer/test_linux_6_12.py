@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Debian 13's kernel: the driver in guests that run it, and what it knows and
-6.1 does not: FLUSH, ATOMIC WRITE, DMA buffers of memory (udmabuf)."""
+"""The driver in guests that run Debian 13's kernel, and features that 6.1
+lacks: FLUSH, ATOMIC WRITE, DMA buffers of memory (udmabuf)."""
 from lab.newer import SERIES, pair
 from lab.programs import build_placement, build_self_qp
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Guests migrate from a QEMU of one series to that of another and back, amid
-traffic, with the machine type of the oldest. QEMUS in the environment has the
-programs, oldest series first: `make check-series` sets it.
-"""
+"""Guests migrate from a QEMU of one series to that of another and back, during
+traffic, with the machine type of the oldest. QEMUS in the environment lists
+the programs, oldest series first: `make check-series` sets it."""
 import os
 import subprocess
 
@@ -38,7 +37,7 @@ ROUND_TRIP = 2 * len(QEMUS)
 
 
 def one_moves(bench):
-    """To the next series, and from the last one to the first."""
+    """Move to the next series, and from the last one to the first."""
     before = bench.one.qmp('query-version')['qemu']
     bench.note(str(bench.one.move()))
     assert bench.one.qmp('query-version')['qemu'] != before

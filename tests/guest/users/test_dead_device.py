@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Users in the kernel, with work requests under way, on a device that needs a
-reset: they let go of it."""
+"""Users in the kernel, with work requests in flight, on a device that needs a
+reset: they must release it."""
 from guestkit.adapter import address
 from lab import nvme
 from lab.dead import DRIVER, break_control_queue, virtio_name
@@ -9,7 +9,7 @@ GUESTS = {'smp': 2}
 
 
 def break_device(bench, vm):
-    """Break the adapter, and have the driver find out."""
+    """Break the adapter, and let the driver notice."""
     device = bench.device(vm)
     break_control_queue(vm)
     vm.run(f'ibv_devinfo -d {device}', 20)
@@ -18,8 +18,8 @@ def break_device(bench, vm):
 
 
 def rebind(bench, vm, name):
-    """Unbind, which has to end, and bind again; nothing may have gone
-    wrong."""
+    """Unbind the driver, which has to return, and bind it again, without an
+    error."""
     vm.must(f'echo {name} > {DRIVER}/unbind', 60)
     said = vm.must('dmesg')
     for word in ('failed to drain', 'WARNING:', 'BUG:', 'hung_task'):
@@ -48,7 +48,7 @@ def test_a_target_of_nvme_lets_go_of_a_dead_device(bench):
     vm = bench.two
     name = virtio_name(vm)
     nvme.export(vm, address(2))
-    # The host is not to look for it again
+    # The initiator must not search for it again
     disk = nvme.connect(bench.one, address(2), options=',ctrl_loss_tmo=0')
     reader = bench.one.spawn(f'while dd if=/dev/{disk}n1 of=/dev/null bs=64k '
                              'iflag=direct status=none; do :; done')

@@ -7,13 +7,13 @@ GUESTS = {'smp': 2}
 
 
 def round_trip(bench, family=4, queues=1, target=None, srq=False):
-    """Everything from connecting to unloading, by guest 1 or the other."""
+    """Connect, use the disk and unload; guest 1 or 2 is the initiator."""
     target = target or bench.two
     host = bench.one if target is bench.two else bench.two
     traddr = address(bench.pair.vms.index(target) + 1, family)
     before = bench.resources()
     nvme.export(target, traddr, family,
-                # more than a virtqueue holds, which are posted at once
+                # more than a virtqueue holds, all posted at once
                 options='use_srq=1 srq_size=4000' if srq else '')
     name = nvme.connect(host, traddr, queues)
     assert bool(bench.count(target, 'srq')) == srq
@@ -54,7 +54,7 @@ def test_ten_connects_and_disconnects(bench):
 
 
 def load_core(bench, vm, option):
-    """Load the RDMA core anew, with an option."""
+    """Load the RDMA core again, with an option."""
     bench.stacks[vm].unload(vm)
     vm.must('rmmod rdma_ucm rdma_cm iw_cm ib_cm ib_umad ib_uverbs ib_core && '
             f'modprobe ib_core {option}')
@@ -62,7 +62,8 @@ def load_core(bench, vm, option):
 
 
 def test_the_target_registers_memory(bench):
-    """A new mapping comes before the LOCAL_INV of the old one has executed."""
+    """The target maps again before the LOCAL_INV of the old mapping has
+    executed."""
     load_core(bench, bench.two, 'force_mr=Y')
     try:
         round_trip(bench)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """RDMA CM of a nested guest whose host has no connection manager of its own:
-QP 1 by rdma-verbs. Guest 1 is the nested one."""
+rdma-verbs provides QP 1. Guest 1 is the nested one."""
 from guestkit.adapter import address
 from lab.nested import NestedPair, on_rxe
 from lab.programs import cm_exchange
 
-# As if the modules were not loaded
+# as if the modules were not loaded
 NO_CM = 'initcall_blacklist=ib_cm_init,cma_init,ucma_init'
 
 PAIR = NestedPair
@@ -15,7 +15,7 @@ SECONDS = 60
 
 def connect(bench, server_cmd, client_cmd, server):
     """Run a program on both sides and require success."""
-    # Not by the NIC that is there for TCP
+    # not by the NIC for TCP
     bench.one.run(f'ip route del {address(2)} dev eth1')
     client = bench.one if server is bench.two else bench.two
     result = cm_exchange(server, client, server_cmd, client_cmd, 60)

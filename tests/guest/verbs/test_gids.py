@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Addresses of guest 1 that its host gets later, or loses."""
+"""Addresses of guest 1 that the host gets later, or loses."""
 import time
 
 from lab.nested import NestedPair, on_rxe

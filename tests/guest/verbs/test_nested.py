@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Guest 1 is in User-mode Linux, and has its rxe by rdma-verbs. Guest 2 has
-virtio-rdma with an engine of its own."""
+"""Guest 1 runs in User-mode Linux and uses its rxe by rdma-verbs. Guest 2 has
+virtio-rdma on rdma-roce."""
 from guestkit.adapter import address
 from guestkit.paths import qemu_binary
 from lab.nested import NestedPair, on_rxe
@@ -19,7 +19,7 @@ def test_rc_every_operation(bench):
 
 
 def test_no_rdma_cm_where_the_host_has_its_own(bench):
-    """The guest's programs fail at once, and QEMU has said why."""
+    """The guest's programs fail at once, and QEMU has reported the reason."""
     host = address(2, 6)
     its = bench.one.run(f'ucmatose -s {host} -c 1', 30)
     assert its.rc not in (0, None), str(its)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Guest 1 is nested in User-mode Linux, and has its rxe by rdma-verbs. Guest 2
-has rxe as Linux has it, and nothing of this project."""
+"""Guest 1 runs in User-mode Linux and uses its rxe by rdma-verbs. Guest 2 has
+Linux's rxe, and no part of this project."""
 from lab.nested import NestedPair, on_rxe
 from lab.perftest import ROW
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A part of `make check-verbs` that takes little time: rxe of User-mode Linux
-by rdma-verbs. Guest 1 is nested in it, guest 2 is its peer."""
+"""A fast part of `make check-verbs`: rxe of User-mode Linux by rdma-verbs.
+Guest 1 is nested in it, guest 2 is its peer."""
 from guestkit.stack import Rxe
 from lab.nested import NestedPair, on_rxe
 from lab.qtests import run_sample

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Events, deep CQs, arming and counters, seen by programs."""
+"""Events, deep CQs, arming and counters, as programs see them."""
 import re
 import time
 
@@ -14,7 +14,7 @@ CHECK = PROGRAMS / 'verbs_check.py'
 
 
 def check(bench, name, gid=None):
-    """Run a check of verbs_check.py in guest 1: what it says."""
+    """Run a check of verbs_check.py in guest 1; return its output."""
     pyverbs.version()
     gid = bench.gid(bench.one) if gid is None else gid
     result = bench.one.run(f'/usr/bin/python3 -B {CHECK} {name} '
@@ -54,7 +54,7 @@ def test_each_event_of_the_port_comes_once(bench):
             for up, event in ((False, 'PORT_ERR'), (True, 'PORT_ACTIVE')):
                 bench.one.qmp('set_link', name='n0', up=up)
                 job.wait_for(event, times=times)
-        # One too many would be between those that came later.
+        # A duplicate event would be between the later ones.
         events = re.findall('PORT_(?:ERR|ACTIVE)', job.peek().out)
         assert events == ['PORT_ERR', 'PORT_ACTIVE'] * 3, events
     finally:
@@ -105,7 +105,7 @@ def test_counters_count_what_was_sent(bench):
 
 
 def vlan_gids(bench, vm, index):
-    """{family: index} of the GIDs of eth0.7, when they are there."""
+    """Wait for the GIDs of eth0.7; return {family: index}."""
     wanted = {4: f'ffff:0a00:070{index}',
               6: f'fd07:0000:0000:0000:0000:0000:0000:000{index}'}
     end = time.monotonic() + 10
@@ -137,16 +137,16 @@ def test_gids_of_a_vlan(bench):
                 kind, bench.device(bench.one), one[4]) + f' {address(2)}')
             server = job.wait(10 if client.ok else 1)
             assert client.ok and server.ok, f'{client}\n{server}'
-        # POLL_CQ, by which the kernel polls virtqueues, returns no VLAN.
+        # POLL_CQ, with which the kernel polls virtqueues, returns no VLAN.
         if not queues():
             assert 'VLAN 7\n' in check(bench, 'vlan_of_datagrams', one[4])
             assert 'VLAN 0\n' in check(bench, 'vlan_of_datagrams')
         for family, host in ((4, '10.0.7.2'), (6, 'fd07::2')):
-            # The service level is the priority of its frames.
+            # The service level becomes the priority of the frames.
             said = bench.one.must(f'{build_objects()} -g {one[family]} '
                                   f'-d {bench.device(bench.one)} ah-from-wc')
             assert 'SL 5\n' in said, said
-            # Both ends make address handles of what datagrams tell them.
+            # Both ends make address handles from received datagrams.
             for server, client in (
                     (f'rping -s -a {host} -C 5', f'rping -c -a {host} -C 5'),
                     (f'udaddy -b {host} -c 2 -C 3',

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Multicast: what one guest sends to a group the other receives."""
+"""Multicast: the second guest receives what the first one sends to a group."""
 from guestkit.adapter import address
 from lab.programs import build_objects
 
@@ -28,7 +28,7 @@ def test_mckey_several_groups_at_once(bench):
 
 
 def test_a_group_that_only_the_adapters_know(bench):
-    """IPv6, which the connection manager of Linux does not join."""
+    """An IPv6 group, which Linux's connection manager does not join."""
     commands = [f'{build_objects()} {bench.where(vm, "-d {} -g {}", 6)}'
                 for vm in (bench.one, bench.two)]
     for group in ('ff15::1:2:3', 'ff02::7'):

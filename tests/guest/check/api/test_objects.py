@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What SRQs, memory windows, regions and multicast groups do, most of it
-with rdma_objects in one guest, which speaks to itself."""
+"""SRQs, memory windows, regions and multicast groups. Most tests run
+rdma_objects in one guest, whose queue pairs are connected to each other."""
 from lab.pair import queues
 from lab.programs import run_case
 from lab.runner import Skip

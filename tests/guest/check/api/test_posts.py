@@ -8,7 +8,8 @@ SECONDS = 25
 
 
 def run(bench, case, family=4, fault='none'):
-    """A case of rdma_posts in both guests; the client may commit a fault."""
+    """Run a case of rdma_posts in both guests. The client may inject a
+    fault."""
     program = f'{build_posts()} -a {address(2, family)}'
     return exchange(bench.two, bench.one, f'{program} -s {case}',
                     f'{program} -f {fault} {case}')
@@ -23,7 +24,7 @@ def works(bench, case, families=(4,)):
 
 
 def notices(bench, fault, case, text):
-    """A run with a fault must fail, and say what is wrong."""
+    """A run with a fault must fail, and name the fault."""
     result = run(bench, case, fault=fault)
     assert not result.client.ok and not result.server.ok, str(result)
     assert text in result.client.out + result.server.out, str(result)

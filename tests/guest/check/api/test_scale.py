@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Many of everything. CI runs small numbers; `make check-scale` sets FULL:
-ten thousand connections, and as many regions as the device has."""
+"""Many objects of each kind. CI runs small numbers; `make check-scale` sets
+FULL: ten thousand connections, and as many regions as the device has."""
 import os
 import re
 
@@ -9,19 +9,17 @@ from lab.leaks import Watch
 from lab.programs import build_self_qp, cm_exchange, run_case
 
 FULL = bool(os.environ.get('FULL'))
-# TCG keeps a node on the heap for each block that it has translated, until
-# its buffer is full: megabytes for some hundred connections, of which the
-# device keeps nothing. A small buffer is full soon, and then the heap stays as
-# it is.
+# TCG keeps a heap node for each translated block until its buffer is full:
+# megabytes for some hundred connections, which are not the device's. A small
+# buffer is full soon, and then the heap stops growing.
 GUESTS = {'smp': 2, **({'accel': ',tb-size=32'} if FULL else {})}
 SECONDS = 50
 CONNECTIONS = 10000 if FULL else 500
 WARM_UP = 1500 if FULL else 100
 AT_ONCE = 50
-# KiB that may come and go without a leak. In full, a kilobyte lost with each
-# connection is too much for either; the small numbers find leaks of QEMU
-# that are large, and life/connections-leave-nothing of the device's tests
-# those that are small.
+# KiB by which memory may vary without a leak. With FULL both limits find a
+# leak of one kilobyte per connection. The small numbers find large leaks of
+# QEMU; life/connections-leave-nothing of the device's tests finds small ones.
 KERNEL_NOISE = 4096
 QEMU_NOISE = 8192 if FULL else 32768
 
@@ -47,7 +45,7 @@ def test_as_many_objects_as_the_device_has(bench):
             f'{bench.where(bench.one, f"{binary} -d {{}} -g {{}}")} {most}',
             600)
         assert result.ok and 'PASS' in result.out, str(result)
-        # What the first run has warmed up is no leak.
+        # Memory that the first run allocated for good is not a leak.
         watch = watch or Watch([bench.one])
     kernel, qemu = watch.growth()
     bench.note(f'kernel grew by {kernel} KiB, QEMU by {qemu} KiB')
@@ -56,7 +54,8 @@ def test_as_many_objects_as_the_device_has(bench):
 
 
 def test_registration_of_many_pages_ends(bench):
-    """And is told with its time: a table of pages goes to the device."""
+    """Registration returns, and the test notes its time: the device reads a
+    table of pages."""
     size = 1024 if FULL else 256
     for kind in ('small', 'huge'):
         text = run_case(bench, f'mr-time {size} {kind}')

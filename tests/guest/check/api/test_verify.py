@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every byte and every completion, with rdma_verify on a stream link."""
+"""rdma_verify on a stream link: it checks every byte and every completion."""
 
 
 def test_rc_every_operation(bench):
@@ -55,7 +55,8 @@ def test_rc_receiver_not_ready(bench):
 
 
 def test_rc_regions_of_five_gibibytes(bench):
-    """At their beginnings, in the middle and at their ends."""
+    """The messages lie at the beginning, in the middle and at the end of a
+    region."""
     for vm in bench.pair.vms:
         vm.must('echo 96 > /proc/sys/vm/nr_hugepages')
     bench.verify('-s 65536 -n 32 -r 1 -V -q 3 -M 5120')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The adapter is unplugged and plugged in again."""
+"""Unplug the adapter, and plug it in again."""
 import time
 
 from lab.hotplug import plug, unplug
@@ -43,7 +43,7 @@ def test_an_adapter_is_unplugged_under_traffic(bench):
         assert time.monotonic() < end, str(jobs[1].peek())
         time.sleep(0.1)
     unplug(bench, bench.one)
-    # The process on the vanished device may notice in any way it likes.
+    # The process on the vanished device may fail in any way.
     jobs[1].kill()
     jobs[1].wait(10)
     result = jobs[0].wait(60)
@@ -54,7 +54,7 @@ def test_an_adapter_is_unplugged_under_traffic(bench):
 
 
 def power(vm, on):
-    """Turn the power of the slot on or off. Nobody tells the driver."""
+    """Turn the power of the slot on or off. The driver gets no notice."""
     vm.must(f'python3 -E -s -c "{POWER}" {int(on)}')
 
 
@@ -68,7 +68,7 @@ def test_an_adapter_vanishes_under_traffic(bench):
     where = vm.must(f'cd -P /sys/class/infiniband/{device}/device && '
                     'pwd').strip()
     power(vm, False)
-    # The driver finds out when a command has no response.
+    # The driver notices when a command has no response.
     vm.must(f'echo 2 > {TIMEOUT}')
     found = vm.run(f'ibv_devinfo -d {device}', 40)
     assert found.rc, str(found)

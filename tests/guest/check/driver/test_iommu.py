@@ -10,10 +10,10 @@ ACCESS_PLATFORM = 33
 
 
 def test_the_adapter_is_behind_the_iommu(bench):
-    """The guest's kernel translates what the adapter reads and writes, and
-    the driver has agreed to that."""
+    """The guest's IOMMU translates the adapter's accesses, and the driver has
+    accepted the feature."""
     if bench.stack == 'rxe':
-        return    # it is no device of a bus
+        return    # not a PCI device
     for vm in (bench.one, bench.two):
         device = f'/sys/class/infiniband/{bench.device(vm)}/device'
         domain = vm.must(f'cat {device}/iommu_group/type').strip()

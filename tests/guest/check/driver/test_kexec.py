@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A guest goes on with another kernel, without a reset of the machine."""
+"""A guest boots another kernel by kexec, without a reset of the machine."""
 import time
 
 from guestkit.adapter import net_up
@@ -7,13 +7,13 @@ from guestkit.paths import LabError
 from lab.places import PROGRAMS
 from lab.runner import Skip, ends_guests, port_counters
 
-# MiB of memory that the next kernel fills, out of 2048, and the seconds that
-# it has to stay as it is
+# MiB of the next kernel's memory that the test fills, out of 2048, and the
+# seconds for which the pattern has to stay
 FILLED = 900
 WATCHED = 3
 
-# Seconds that the next kernel may take: it unpacks itself, which the first one
-# need not, on a machine that may be busy with other guests
+# Seconds that the next kernel may take. Unlike the first one it unpacks
+# itself, maybe on a machine that is busy with other guests.
 NEXT_BOOT_TIMEOUT = 400
 
 
@@ -24,8 +24,8 @@ def status(vm):
 
 
 def next_kernel(vm, peer):
-    """Have the guest's kernel replaced by a new copy of it. The peer stands
-    still while that boots, so that it has a processor for itself."""
+    """Replace the guest's kernel by a new copy of it. The peer is stopped
+    during the boot, so that the guest has a processor for itself."""
     image = vm.kernel.root / 'boot' / f'vmlinuz-{vm.kernel.release}'
     vm.spawn(f'{PROGRAMS}/kexec.py {image} {vm.kernel.initramfs}')
     end = time.monotonic() + NEXT_BOOT_TIMEOUT
@@ -41,7 +41,7 @@ def next_kernel(vm, peer):
 
 
 def wait_for_packets(bench, vm, which, number=1000, timeout=60):
-    """Wait until a guest has received or sent some more."""
+    """Wait until a guest has received or sent some more packets."""
     name = f'counters/port_{which}_packets'
     goal = port_counters(vm, bench.device(vm))[name] + number
     end = time.monotonic() + timeout
@@ -51,7 +51,7 @@ def wait_for_packets(bench, vm, which, number=1000, timeout=60):
 
 @ends_guests
 def test_a_peer_cannot_write_to_the_next_kernel(bench):
-    """UC WRITEs need no answer, so the peer goes on with them for ever."""
+    """UC WRITEs need no answer, so the peer never stops sending them."""
     if bench.stack == 'rxe':
         raise Skip('rxe ends with its kernel')
     vm, peer = bench.one, bench.two
@@ -63,7 +63,7 @@ def test_a_peer_cannot_write_to_the_next_kernel(bench):
 
     next_kernel(vm, peer)
     assert 'DRIVER_OK' not in status(vm), status(vm)
-    # Frames wait for as long as there is no NIC.
+    # Frames wait as long as the guest has no NIC.
     net_up(vm, 1)
     peer.qmp('stop')
     vm.must(f'dd if=/dev/zero of=/dev/shm/zeros bs=1M count={FILLED} '

@@ -61,7 +61,7 @@ def test_a_device_that_needs_a_reset_is_given_up(bench):
     watch = vm.spawn(f'ibv_asyncwatch -d {device}')
     watch.wait_for('event FD')
     break_control_queue(vm)
-    # The driver asks, and has to find out by itself that there is no answer
+    # The device does not answer, and the driver has to notice by itself.
     result = vm.run(f'ibv_devinfo -d {device}', 20)
     assert result.rc is not None and not result.ok, str(result)
     watch.wait_for('DEVICE_FATAL')
@@ -86,7 +86,7 @@ def test_shutting_down_resets_the_device(bench):
     assert 'DRIVER_OK' in str(status()), status()
     holder = vm.spawn(f'{build_hold()} {bench.device(vm)} 1')
     holder.wait_for('registered')
-    # Off, but with the state that the kernel has left behind
+    # The machine is off, but has the state that the kernel left.
     vm.qmp('set-action', shutdown='pause')
     vm.spawn('busybox poweroff -f')
     vm.qmp_channel.event('SHUTDOWN', 60)

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Containers of one guest with an adapter each: RDMA devices that belong to
-network namespaces ("rdma system set netns exclusive")."""
+"""Containers of one guest, each with an adapter of its own: RDMA devices that
+belong to network namespaces ("rdma system set netns exclusive")."""
 import re
 import tempfile
 
 from guestkit.adapter import MTU
 from lab.runner import Skip, ends_guests
 
-# Beside the pair's own, eth0 and vrdma0: by number of namespace
+# Additional adapters, besides the pair's eth0 and vrdma0, by number of
+# namespace
 SLOTS = {1: '14', 2: '15'}
 LINK = tempfile.TemporaryDirectory(prefix='vrdma-netns-')
 
@@ -15,7 +16,8 @@ SERVER = '10.9.0.1'
 
 
 def two_more(index):
-    """Two more NICs with adapters in guest 1, at the ends of one link."""
+    """Plug two more NICs with adapters into guest 1, at the two ends of one
+    link."""
     if index != 1:
         return []
     made = []
@@ -50,7 +52,7 @@ def contain(vm, number):
 
 
 def gid(vm, number):
-    """The index of an adapter's IPv4 GID."""
+    """Return the index of an adapter's IPv4 GID."""
     base = f'/sys/class/infiniband/vrdma{number}/ports/1/gids'
     found = vm.must(inside(
         number, f'timeout 20 sh -c "until grep -l ffff:0a09 {base}/*; do '
@@ -59,8 +61,8 @@ def gid(vm, number):
 
 
 def talk(vm, server, client, listens):
-    """Run a program in both namespaces; the server is ready when the command
-    `listens` is true there."""
+    """Run a program in both namespaces. The client starts once the command
+    `listens` succeeds there."""
     job = vm.spawn(inside(1, server))
     result = vm.run(f'timeout 20 sh -c "until {inside(1, listens)}; do '
                     f'sleep 0.1; done" && {inside(2, client)}', 60)
@@ -89,10 +91,10 @@ def test_containers_with_an_adapter_each(bench):
     talk(vm, f'rping -s -a {SERVER} -C 20 -V',
          f'rping -c -a {SERVER} -C 20 -V',
          'rdma resource show cm_id | grep -q LISTEN')
-    # Others are in neither
+    # A namespace does not see the adapters of others.
     bench.verify('-s 4096 -n 32 -r 1 -V')
 
-    # An adapter whose namespace ends comes back.
+    # An adapter returns when its namespace ends.
     vm.must('ip netns del c1')
     vm.must('timeout 20 sh -c "until rdma dev show vrdma1; do sleep 0.1; '
             'done"', 30)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Interrupts are suppressed by flags alone; and the driver refuses the device
-of the original proposal."""
+"""Guests that suppress interrupts by flags alone. Also: the driver refuses the
+device of the original proposal."""
 import time
 
 from lab.hotplug import DEVICE, plug, unplug

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What programs find in sysfs: an adapter is its PCI function, and the NIC is
-in the directory "net" of that, whatever happens to the NIC."""
+"""sysfs of an adapter: the RDMA device leads to its PCI function, and the
+"net" directory of the function has the NIC, whatever happens to the NIC."""
 from guestkit.adapter import net_up
 from lab.runner import Skip
 
@@ -9,7 +9,7 @@ NIC_DRIVER = '/sys/bus/virtio/drivers/virtio_net'
 
 
 def function(bench):
-    """The directory of guest 1's adapter among PCI functions."""
+    """Return the PCI directory of guest 1's adapter."""
     if bench.stack == 'rxe':
         raise Skip('rxe is no PCI function')
     vm = bench.one
@@ -21,8 +21,8 @@ def function(bench):
 
 
 def nics(vm, path, inside=''):
-    """What the adapter's directory has for NICs, or None if it has no such
-    directory, not even a link that leads nowhere."""
+    """Return the NICs in the adapter's directory "net". None: there is no such
+    directory, not even a dangling link."""
     found = vm.run(f'{inside} sh -c "test -L {path}/net && '
                    f'ls {path}/net/ || test ! -e {path}/net"')
     assert found.ok, str(found)
@@ -31,7 +31,7 @@ def nics(vm, path, inside=''):
 
 
 def restore(bench):
-    """Give the NIC the addresses that it has lost."""
+    """Restore the addresses that the NIC has lost."""
     bench.one.must('ip addr flush dev eth0')
     net_up(bench.one, 1)
     bench.stacks[bench.one].wait(bench.one)

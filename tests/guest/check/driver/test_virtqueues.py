@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""All queues are virtqueues. Those of guest 2 cannot be reset, and their
-interrupts are suppressed by flags alone."""
+"""All queues are virtqueues. Guest 2 cannot reset its virtqueues, and
+suppresses interrupts by flags alone."""
 from lab.programs import run_case
 from lab.runner import Skip
 
@@ -44,7 +44,8 @@ def test_ud_datagrams(bench):
 
 
 def test_virtqueues_serve_one_queue_pair_after_the_other(bench):
-    """The first message of each is what it sent, and no older buffer."""
+    """The first message of each queue pair has its own bytes, not those of an
+    older buffer."""
     for _ in range(6):
         bench.verify('-s 4096 -n 16 -r 1 -V -q 16')
 

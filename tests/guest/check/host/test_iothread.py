@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Adapters that work in an iothread, of guests with one CPU each."""
+"""Adapters that run in an iothread, in guests with one CPU each."""
 import os
 
 from lab.pair import queues
 from lab.programs import build_self_qp
 from lab.runner import Skip
 
-# `make check-scale` sets FULL: of fewer writes than these, the one that nobody
-# sees is often not one
+# `make check-scale` sets FULL: with fewer writes a missed write often does not
+# occur.
 ALONE = 1500000 if os.environ.get('FULL') else 400000
 
 

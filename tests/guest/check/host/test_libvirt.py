@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Domains of the page about libvirt, with Debian's libvirt in session mode.
-`make check-libvirt` has more of it."""
+`make check-libvirt` runs more tests of it."""
 from lab import libvirt
 from lab.verified import verified_traffic
 

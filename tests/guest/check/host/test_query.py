@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What QEMU's monitor tells of the adapter is what the guest sees of it."""
+"""QEMU's monitor reports the same about the adapter as the guest sees."""
 import json
 import time
 
@@ -15,7 +15,7 @@ FOR_LONG = 100000000
 TIMEOUT = 120
 RATE_TIMEOUT = 300
 GO = '/tmp/go'
-# Counters of queue pairs that the guest does not have
+# Counters that a guest does not have for queue pairs
 HOST_ONLY = {'timeouts-late'}
 
 
@@ -25,7 +25,7 @@ def only_ours(bench):
 
 
 def query(bench, *objects, **arguments):
-    """What query-rdma says of guest 1's adapter."""
+    """Return the answer of query-rdma for guest 1's adapter."""
     found = bench.one.qmp('query-rdma', **arguments,
                           **({'objects': objects} if objects else {}))
     assert len(found) == 1, found
@@ -33,7 +33,8 @@ def query(bench, *objects, **arguments):
 
 
 class QueuePairs:
-    """So many, each connected to itself, first idle and then at work."""
+    """A number of queue pairs, each connected to itself, first idle and then
+    writing."""
 
     def __init__(self, bench, count, messages):
         self.bench, self.vm = bench, bench.one
@@ -53,8 +54,8 @@ class QueuePairs:
         self.vm.must(f'echo > {GO}')
 
     def rate(self):
-        """Wait for the end. Queue pairs for which there is none have sends
-        that wait."""
+        """Wait for the end. Without completions the sends of the queue pairs
+        wait."""
         end = time.monotonic() + RATE_TIMEOUT
         while 'rate' not in (said := self.job.peek().out):
             assert 'stuck' not in said and time.monotonic() < end, (
@@ -69,7 +70,7 @@ class QueuePairs:
 
 
 def resources(bench, kind):
-    """What "rdma resource show" has of guest 1's adapter."""
+    """Return what "rdma resource show" lists for guest 1's adapter."""
     device = bench.device(bench.one)
     where = f'link {device}/1' if kind == 'qp' else f'dev {device}'
     return json.loads(bench.one.must(f'rdma -j -d resource show {kind} '
@@ -94,7 +95,7 @@ def test_queue_pairs_are_those_that_the_guest_sees(bench):
 
 
 def name_of(bench):
-    """What query-rdma takes for guest 1's adapter."""
+    """Return the name of guest 1's adapter for query-rdma."""
     found = query(bench)
     return found.get('device', found['path'])
 
@@ -111,7 +112,7 @@ def test_regions_and_queues_are_those_that_the_guest_sees(bench):
             # The tool writes keys in hexadecimal, without a prefix.
             keys = int(mr['lkey'], 16), int(mr['rkey'], 16)
             assert (*keys, mr['mrlen']) in regions, (mr, told)
-        # The RDMA core makes PDs and CQs of its own, and lists them.
+        # The RDMA core creates PDs and CQs of its own, and lists them.
         seen = sorted(cq['cqe'] for cq in resources(bench, 'cq'))
         queues = sorted(cq['cqe'] for cq in told['cqs']
                         if not cq['event-queue'])
@@ -121,7 +122,7 @@ def test_regions_and_queues_are_those_that_the_guest_sees(bench):
 
 
 def numbers(ranges):
-    """Those that the rdma tool writes as ["2-4", "7"]."""
+    """Return the numbers in a list of the rdma tool such as ["2-4", "7"]."""
     ends = [text.split('-') for text in ranges]
     return [n for end in ends
             for n in range(int(end[0]), int(end[-1]) + 1)]
@@ -130,7 +131,7 @@ def numbers(ranges):
 def test_shared_receive_queues_are_those_that_the_guest_sees(bench):
     only_ours(bench)
     assert not query(bench, 'srq')['srqs']
-    # Nobody comes: it waits with an SRQ and its queue pairs
+    # The server waits with an SRQ and its queue pairs, as no client connects
     job = bench.one.spawn(
         bench.where(bench.one, 'exec ibv_srq_pingpong -r 37 -q 3 -d {} -g {}'),
         18515)
@@ -140,7 +141,7 @@ def test_shared_receive_queues_are_those_that_the_guest_sees(bench):
         assert len(seen) == len(told['srqs']) == 1, (seen, told)
         assert told['srqs'][0]['max-wr'] >= 37, told
         assert told['srqs'][0]['users'] == 3, told
-        # Linux shows each SRQ with the numbers of those that use it
+        # Linux lists for each SRQ the numbers of the queue pairs that use it
         assert [qp['qpn'] for qp in told['qps'] if 'srqn' in qp] == \
             numbers(seen[0]['lqpn']), (seen, told)
     finally:
@@ -152,8 +153,8 @@ def test_counters_are_those_that_the_guest_sees(bench):
     only_ours(bench)
     bench.verify('-q 1 -s 4096 -n 64')
     device = bench.device(bench.one)
-    # Answers to MADs may still come; and the RDMA core asks for new values
-    # after 10 ms only.
+    # Answers to MADs may still arrive; and the RDMA core refreshes values at
+    # most every 10 ms.
     for _ in range(5):
         time.sleep(0.1)
         before = query(bench)['counters']
@@ -170,7 +171,7 @@ def test_counters_are_those_that_the_guest_sees(bench):
 def test_an_error_is_told_of(bench):
     only_ours(bench)
     before = query(bench)
-    # The server is gone amid the work, so nobody answers any more.
+    # The server died during the transfer, so no one answers.
     run = 'exec ib_write_bw -F -s 4096 -D 100 '
     server = bench.two.spawn(run + bench.where(bench.two, '-d {} -x {}'),
                              18515)
@@ -185,7 +186,7 @@ def test_an_error_is_told_of(bench):
         server.kill()
         data = {'qp-errors': 0}
         while data['qp-errors'] <= before['qp-errors']:
-            # Those before are of other tests.
+            # Earlier events belong to other tests.
             data = bench.one.qmp_channel.event('RDMA_QP_ERROR',
                                                TIMEOUT)['data']
         assert data['error']['status'] == 'retry-exc-err', data
@@ -210,7 +211,7 @@ def test_a_thousand_queue_pairs_are_told_of_amid_their_work(bench):
             told = query(bench, 'qp')['qps']
             took = (time.monotonic() - began) * 1e3
             if sum(qp['type'] == 'rc' for qp in told) < MANY:
-                break  # They are at their end.
+                break  # The queue pairs have finished.
             assert all(qp['state'] == 'rts' for qp in told), told
             if not times:
                 pairs.go()
@@ -222,7 +223,7 @@ def test_a_thousand_queue_pairs_are_told_of_amid_their_work(bench):
 
 
 class Statistic:
-    """Counters that the guest's kernel binds new queue pairs to by their
+    """Counters to which the guest's kernel binds new queue pairs by their
     type."""
 
     def __init__(self, bench):
@@ -237,7 +238,8 @@ class Statistic:
         self.vm.must(f'rdma statistic qp set {self.link} auto off')
 
     def shown(self):
-        """Counters with the queue pairs that are bound to each."""
+        """Return the counters, each with the queue pairs that are bound to
+        it."""
         return json.loads(self.vm.must(
             f'rdma -j statistic qp show {self.link}') or '[]')
 
@@ -246,7 +248,7 @@ class Statistic:
             f'rdma -j statistic show {self.link}'))[0]
 
     def told(self, numbers):
-        """What query-rdma has of queue pairs, summed up."""
+        """Return the sum of query-rdma's counters of the queue pairs."""
         sums = {}
         for qp in query(self.bench, 'qp', detail=True)['qps']:
             if qp['qpn'] in numbers:
@@ -273,7 +275,7 @@ def test_counters_of_queue_pairs_are_those_that_the_host_sees(bench):
                 time.sleep(0.1)
             numbers = found[0]['lqpn']
             assert found[0]['qp-type'] == 'RC' and len(numbers) == 4, found
-            # All of them go on meanwhile.
+            # All of the queue pairs continue meanwhile.
             before = statistic.told(numbers)
             seen = statistic.shown()[0]
             after = statistic.told(numbers)
@@ -283,7 +285,7 @@ def test_counters_of_queue_pairs_are_those_that_the_host_sees(bench):
             assert seen['rx_packets'] > 0 and before.keys() <= seen.keys(), \
                 seen
             assert 'rx_icrc_errors' not in seen, seen
-            # Those of the port are of bound queue pairs, too.
+            # The port's counters include those of bound queue pairs.
             before = query(bench)['counters']
             port = statistic.port()
             after = query(bench)['counters']
@@ -299,7 +301,7 @@ def test_counters_of_queue_pairs_are_those_that_the_host_sees(bench):
 
 
 def same_at_rest(bench, statistic):
-    """Counters of the port, when no packet comes or goes any more."""
+    """Compare counters of the port when no packets move any more."""
     for _ in range(20):
         before = query(bench)['counters']
         port = statistic.port()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Some of the device's tests in a guest that is a host to them, by rdma-verbs
-on a device of this guest. `make check-verbs` runs all of them on both."""
+"""Run some of the device's tests in a guest. The guest is the host of the
+tests' QEMU: its RDMA device is the one that rdma-verbs uses. `make
+check-verbs` runs all of them on both stacks."""
 from guestkit.stack import Rxe
 from lab.qtests import ON_RXE, ON_VIRTIO_RDMA, run_sample
 from lab.runner import Skip
@@ -15,7 +16,7 @@ def test_the_device_passes_its_own_tests_on_virtio_rdma(bench):
 
 
 def test_the_device_passes_its_own_tests_on_rxe(bench):
-    """On the guest's NIC, beside virtio-rdma."""
+    """rxe on the guest's NIC, besides virtio-rdma."""
     if bench.stack == 'rxe':
         run_sample(bench, bench.one, bench.device(bench.one), ON_RXE)
         return

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Guests migrate back and forth between QEMU processes while programs of
-theirs use the device. No program notices more than a pause.
+"""Guests migrate back and forth between QEMU processes while their programs
+use the device. No program notices more than a pause.
 
-MOVES in the environment says how often, and that all tests shall run:
-`make check-migration` sets it. Without, a few tests run, of a few moves.
+MOVES in the environment is the number of moves, and selects all tests: `make
+check-migration` sets it. Without MOVES a few tests run, with a few moves.
 """
 import os
 import re
@@ -54,7 +54,7 @@ def save_and_go_on(bench):
     bench.one.go_on()
 
 
-# What verifies all it transfers
+# Jobs that verify all that they transfer
 
 @in_long_form
 def test_every_operation_while_one_guest_moves(bench):
@@ -100,7 +100,7 @@ def test_every_operation_while_a_guest_is_saved_and_goes_on(bench):
     verify_while(bench, save_and_go_on, '-s 16384 -n 64 -q 4')
 
 
-# Programs that say how far they are
+# Programs that report their progress
 
 @in_long_form
 def test_ib_write_bw_while_one_guest_moves(bench):
@@ -138,7 +138,7 @@ def passes(job):
 
 
 def copy_while(bench, move):
-    """Copy to a disk over NVMe-oF and compare, again and again."""
+    """Copy to a disk over NVMe-oF and compare, repeatedly."""
     require_device(bench)
     nvme.export(bench.two, address(2), mebibytes=16)
     name = nvme.connect(bench.one, address(2))
@@ -181,7 +181,7 @@ def test_rping_while_both_guests_move(bench):
 
 
 def test_a_guest_sleeps_only_without_the_driver(bench):
-    """In these guests nothing else stands in the way."""
+    """Nothing except the driver keeps these guests from sleeping."""
     require_device(bench)
     nap = 'echo devices > /sys/power/pm_test && ' \
         'echo 0 > /sys/module/suspend/parameters/pm_test_delay && ' \

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Guests that send by shared memory migrate to QEMUs that do not, and back,
-while each byte is verified. MOVES in the environment says how often, as in
+during verified traffic. MOVES in the environment is the number of moves, as in
 test_migration.py."""
 import os
 import re
@@ -18,12 +18,14 @@ MOVES = 10 if os.environ.get('MOVES') else 2
 
 
 def both_ways(bench):
-    """Frames by memory since the guests' QEMUs were started."""
+    """Return the frames that went by memory since the guests' QEMUs
+    started."""
     return sum(sum(by_memory(vm)) for vm in bench.pair.vms)
 
 
 def await_frames(bench, jobs, when):
-    """By memory, some hundred: how soon depends on the machine's load."""
+    """Wait for some hundred frames by memory; the time depends on the
+    machine's load."""
     before, end = both_ways(bench), time.monotonic() + 60
     while both_ways(bench) - before < 100:
         for job in jobs:
@@ -41,7 +43,7 @@ def verify_while(bench, move, options):
     await_frames(bench, jobs, 'at first')
     for i in range(MOVES):
         move(bench)
-        # Every other move leads away from shared memory.
+        # Every second move ends without shared memory.
         if i % 2:
             await_frames(bench, jobs, f'after move {i}')
             continue

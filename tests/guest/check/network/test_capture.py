@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the wire carries, seen by a filter-dump on the netdev of guest 1 and
-judged by tshark."""
+"""Frames on the wire: a filter-dump on the netdev of guest 1 records them, and
+tshark checks them."""
 import shutil
 
 from guestkit.paths import LOGS

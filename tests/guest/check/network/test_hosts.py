@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Guests on two hosts, which are network namespaces: the bridges and VXLAN of
-the page about several hosts. `make check-hosts` has more of it."""
+"""Guests on two hosts, which are network namespaces, with the bridges and
+VXLAN of the page about several hosts. `make check-hosts` runs more tests."""
 from lab.hosts import HostedPair, settled
 from lab.verified import verified_traffic
 

@@ -24,8 +24,8 @@ def test_rc_large_messages(bench):
 
 
 def test_rc_more_reads_than_the_responder_takes_at_once(bench):
-    """The link hands frames over in bursts, so that all requests that rxe
-    may have under way come before an answer."""
+    """The link hands frames over in bursts, so that all requests that rxe may
+    have in flight arrive before the first response."""
     bench.one.qmp('object-add', **{'qom-type': 'filter-buffer', 'id': 'burst',
                                    'netdev': 'n0', 'interval': 20000})
     try:

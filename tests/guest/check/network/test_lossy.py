@@ -31,7 +31,7 @@ def test_rc_every_operation(bench):
     before = bench.counters()
     bench.verify('-k 15 -s 16384 -n 64 -r 4 -V', timeout=90)
     if bench.stack == 'rxe':
-        return    # it has no such counters
+        return    # rxe has no such counters
     after = bench.counters()
     for name in ('retransmits', 'rx_out_of_sequence'):
         name = f'hw_counters/{name}'
@@ -80,10 +80,10 @@ def test_ud_delivers_whole_messages_only(bench):
 
 
 def test_ibv_rc_pingpong_validates(bench):
-    """The side that compares the bytes is the one that ends first. A program
-    of libibverbs' examples leaves when its own work is done; where the ACK
-    of the other side's last SEND is lost, nobody is there to repeat it. So
-    the client has one iteration more than the server and stays."""
+    """The side that compares the bytes ends first. Each side of the pingpong
+    of libibverbs exits after its own work. If the ACK of the other side's last
+    SEND is lost, no one repeats it. So the client runs one iteration more than
+    the server."""
     def command(vm, count):
         where = bench.where(vm, '-d {} -g {}')
         return f'ibv_rc_pingpong -c -n {count} {where}'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Guests of one host whose adapters send by shared memory."""
+"""Guests of one host whose adapters send frames by shared memory."""
 import contextlib
 import re
 import time
@@ -17,7 +17,7 @@ ATTEMPTS = 5
 
 
 class Frames:
-    """What has gone by memory since this was made."""
+    """Frames that went by memory since the object was made."""
 
     def __init__(self, bench):
         self.bench = bench
@@ -29,18 +29,19 @@ class Frames:
                 ['hw_counters/tx_packets'] for vm in self.bench.pair.vms]
 
     def by_guest(self):
-        """(sent, received) of each."""
+        """Return (sent, received) of each guest."""
         return [tuple(now - old for now, old in zip(by_memory(vm), before))
                 for vm, before in zip(self.bench.pair.vms, self.before)]
 
     def on_netdev(self):
-        """How many each has sent by its netdev."""
+        """Return the number of frames that each guest has sent by its
+        netdev."""
         return [now - old - went for now, old, (went, _) in zip(
             self.sent_by_any_way(), self.all_before, self.by_guest())]
 
 
 def meet(bench, family):
-    """The first frames take the netdev, until the ports have met."""
+    """Wait until the ports are connected; the first frames use the netdev."""
     frames = Frames(bench)
     for _ in range(ATTEMPTS):
         bench.verify('-s 64 -n 16', family)
@@ -55,10 +56,10 @@ def require_memory(bench):
 
 
 def verify(bench, options, family=4):
-    """Run rdma_verify: no frame may take the netdev. Where the host gives a
-    guest no time for so long that its port is cut off, once more, and what
-    fails then does not count: frames by memory and by the netdev overtake
-    each other, so that UC and UD lose messages."""
+    """Run rdma_verify; no frame may use the netdev. If the host stops a guest
+    for so long that its port is cut off, run it once more and ignore the
+    failure: frames by memory and by the netdev overtake each other, so that UC
+    and UD lose messages."""
     require_memory(bench)
     for _ in range(ATTEMPTS):
         meet(bench, family)
@@ -104,15 +105,16 @@ def test_connections_by_rdma_cm(bench):
     assert result.ok, str(result)
 
 
-# What is lost
+# the loss of frames
 
-STOPS = 6               # and more until something was lost
+STOPS = 6               # continue until a frame was lost
 MOST_STOPS = 60
 LOSS = {'drop': 100, 'dup': 100, 'reorder': 100}      # of 10000, each way
 
 
 def await_frames(bench, jobs):
-    """Some hundred by memory: how soon depends on the machine's load."""
+    """Wait for some hundred frames by memory; the time depends on the
+    machine's load."""
     frames, end = Frames(bench), time.monotonic() + 60
     while sum(sent for sent, _ in frames.by_guest()) < 300:
         for job in jobs:
@@ -137,8 +139,8 @@ def retransmits(bench):
 
 
 def verify_while_guests_stop(bench, options):
-    """What waits in the memory of a guest that is stopped is lost, as is what
-    takes the netdev until it goes on."""
+    """Frames in the memory of a stopped guest are lost, and so are frames by
+    the netdev until the guest continues."""
     require_memory(bench)
     before, stops = retransmits(bench), 0
     server, client = bench.verify_commands(

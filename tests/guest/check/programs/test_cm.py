@@ -3,7 +3,7 @@
 from guestkit.adapter import address
 from lab.programs import cm_exchange
 
-# A vCPU each for a program that polls and for the connection manager.
+# Two vCPUs: one for a program that polls, one for the connection manager.
 GUESTS = {'smp': 2}
 
 

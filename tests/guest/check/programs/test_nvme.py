@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""NVMe over RDMA, as a short proof that kernel users work; `make
-check-kernel-users` has the long ones."""
+"""NVMe over RDMA: a short test of a user in the kernel. `make
+check-kernel-users` runs the long ones."""
 from guestkit.adapter import address
 from lab import nvme, storage
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""rdma-core's own tests, but for those of RDMA CM, on the device alone;
-`make check-pyverbs` runs all of them, beside rxe."""
+"""rdma-core's own tests, except those of RDMA CM, on the device only. `make
+check-pyverbs` runs all of them, on rxe as well."""
 import re
 
 from lab import pyverbs
@@ -8,7 +8,7 @@ from lab.runner import Skip
 
 GUESTS = {'smp': 2}
 SECONDS = 60
-# What an earlier run had passed: no test may vanish into the skipped ones.
+# Tests that passed in earlier runs: none of them may become a skipped one.
 PASSED = 91
 
 
@@ -24,7 +24,8 @@ def test_verbs(bench):
 
 
 def test_their_runner_finds_the_nic(bench):
-    """run_tests.py skips what needs an address, unless there is device/net."""
+    """run_tests.py finds the address in device/net, and skips tests without
+    it."""
     if bench.stack == 'rxe':
         raise Skip('rxe is no PCI function')
     pyverbs.prepare()

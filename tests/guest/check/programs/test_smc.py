@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""SMC-R: sockets of both guests, whose streams go by RDMA once TCP has
-connected them."""
+"""SMC-R: sockets of both guests, whose streams use RDMA once TCP has connected
+them."""
 import re
 
 from guestkit.adapter import address
@@ -8,19 +8,20 @@ from lab.places import PROGRAMS
 
 ECHO = f'/usr/bin/python3 -B {PROGRAMS}/smc_echo.py'
 CONNECTIONS = 4
-# What smc_echo.py sends on each connection, each way.
+# Bytes that smc_echo.py sends on each connection, each way
 BYTES = 4 << 20
 
 
 def sent(bench, vm):
-    """Bytes that the guest's adapter has put on the wire."""
-    vm.must('sleep 0.05')    # they are asked for every 10 ms at most
+    """Return the bytes that the guest's adapter has sent."""
+    # The RDMA core refreshes counters at most every 10 ms.
+    vm.must('sleep 0.05')
     return int(vm.must(f'cat /sys/class/infiniband/{bench.device(vm)}'
                        '/ports/1/hw_counters/tx_bytes'))
 
 
 def streams(bench):
-    """Connections that end well, and go by RDMA at both ends."""
+    """Run connections, which must succeed and use RDMA at both ends."""
     before = [sent(bench, vm) for vm in bench.pair.vms]
     server = bench.two.spawn(f'{ECHO} server {address(2)} {CONNECTIONS}')
     server.wait_for('listening')
@@ -38,7 +39,7 @@ def streams(bench):
 
 
 def round_trip(bench, pieces):
-    """From loading the module to unloading it."""
+    """Load the module, run the streams, and unload the module."""
     before = bench.resources()
     for vm in bench.pair.vms:
         vm.must('modprobe -a smc smc_diag && '

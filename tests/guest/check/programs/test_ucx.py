@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""UCX of Debian between two guests. It fills in attributes as adapters let
-it, a flow label of all ones, and asks for queues of 4096 receives."""
+"""UCX of Debian between two guests. It sets attributes that adapters tolerate,
+such as a flow label of all ones, and requests queues of 4096 receives."""
 from lab.pair import queues
 from lab.runner import Skip
 from lab.ucx import perftest
@@ -9,7 +9,7 @@ SECONDS = 20
 
 
 def need_deep_queues():
-    """UD takes 4096 receives."""
+    """Skip if queues are not deep enough: UD takes 4096 receives."""
     if queues():
         raise Skip('a virtqueue has room for 1024 receives')
 

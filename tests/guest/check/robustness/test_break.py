@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One guest's QEMU is killed, or its link cut, in the middle of traffic."""
+"""One guest's QEMU is killed, or its link is cut, during traffic."""
 import os
 import signal
 import time
@@ -11,12 +11,14 @@ SECONDS = 50
 
 
 def retries(bench, count):
-    """rxe takes 7 for endless."""
+    """Return the option for a number of retries. rxe treats 7 as endless, so
+    it gets at most 6."""
     return f'-y {min(count, 6) if bench.stack == "rxe" else count}'
 
 
 def start_endless(bench, options):
-    """rdma_verify without end: (server job, client job), in traffic."""
+    """Start rdma_verify without an end: (server job, client job), with traffic
+    flowing."""
     server, client = bench.verify_commands(f'-r 0 -T 40 {options}')
     jobs = (bench.two.spawn(server, 18515), bench.one.spawn(client))
     jobs[1].wait_for('round 3 done', 60)
@@ -24,7 +26,8 @@ def start_endless(bench, options):
 
 
 def check_survivor(bench, vm, job):
-    """RETRY_EXC, everything flushed once, and a device that still works."""
+    """Require RETRY_EXC, each request flushed once, and a device that still
+    works."""
     result = job.wait(60)
     assert result.ok and 'BROKEN as expected' in result.out, str(result)
     bench.verify('-s 8192 -n 32 -r 2 -V -q 2', server=vm, client=vm)
@@ -65,7 +68,7 @@ def test_traffic_outlives_a_short_outage(bench):
         time.sleep(0.1)
         bench.one.qmp('set_link', name='n0', up=True)
         rounds = jobs[1].peek().out.count(' done')
-        # The one that was cut off, and one more
+        # The process that lost its peer, and one more
         jobs[1].wait_for(f'round {rounds + 2} done', 60)
     jobs[1].kill(signal.SIGTERM)
     for job in jobs:
@@ -92,7 +95,7 @@ def test_killing_a_server_that_does_not_read_leaves_the_client_working(bench):
     end = time.monotonic() + 30
     while bench.counters()['hw_counters/tx_packets'] < before + 1000:
         assert time.monotonic() < end, str(job.peek())
-    # The link fills up, so that it breaks with frames waiting for it.
+    # Fill the link, so that frames wait when it breaks.
     os.kill(bench.two.process.pid, signal.SIGSTOP)
     time.sleep(0.3)
     bench.two.kill()

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The driver with a device that does wrong, beside one that does right: it may
-not crash, wait for ever nor keep anything, and has to say what is wrong.
+"""The driver with a faulty device, beside a correct one. The driver must not
+crash, wait for ever or leak memory, and has to report the fault.
 
-The device is a module of the guest, programs/broken, with a user in the
-kernel that posts work requests to it."""
+The faulty device is a module of the guest, programs/broken. Its user in the
+kernel posts work requests to it.
+"""
 import os
 import re
 import time
@@ -12,14 +13,14 @@ from lab import builds
 from lab.leaks import Watch
 from lab.runner import Skip
 
-# The kernel writes a pattern to all of its memory when it boots.
+# The kernel fills all of its memory with a pattern when it boots.
 GUESTS = {'smp': 2, 'accel': ',tb-size=32', 'mem': '512M',
           'append': 'slub_debug=FZP,kmalloc-* page_poison=1 oops=panic '
                     'sysctl.kernel.hung_task_timeout_secs=30'}
 SECONDS = 80
 ROUNDS = int(os.environ.get('BROKEN_ROUNDS', 1))
 SEED = int(os.environ.get('BROKEN_SEED', 1))
-# Of the parameter faults, as in broken.h
+# Bits of the parameter faults, as in broken.h
 FAULTS = {name: 1 << bit for bit, name in enumerate((
     'silent', 'short', 'status', 'response', 'cqe', 'twice', 'used id',
     'used idx', 'event', 'gone', 'needs reset', 'no vq reset', 'keep',
@@ -30,12 +31,12 @@ TIMEOUT = '/sys/module/virtio_rdma/parameters/command_timeout'
 # Seconds
 PATIENCE = 30
 WRONG_CQE = r'broken device: CQ \d+: QP \d+ has no request'
-# KiB that come and go without a leak
+# KiB by which memory may vary without a leak
 KERNEL_NOISE = 4096
 
 
 def wait_for(vm, start, pattern):
-    """Wait until what the kernel has said since then has such a line."""
+    """Wait until the kernel log since then has such a line."""
     end = time.monotonic() + PATIENCE
     while not re.search(pattern, vm.kernel_log()[start:]):
         assert time.monotonic() < end, \
@@ -45,9 +46,9 @@ def wait_for(vm, start, pattern):
 
 def trial(bench, *faults, after=0, one_in=1, seed=SEED, seconds=1,
           direct=False, until=None):
-    """Have the driver use such a device for so long, or until the kernel says
-    something like that: (what the kernel said, work requests that
-    completed)."""
+    """Have the driver use such a device for some seconds, or until the kernel
+    logs such a line. Return (kernel log, number of completed work
+    requests)."""
     if bench.stack == 'rxe':
         raise Skip('rxe is no device')
     vm = bench.one
@@ -91,8 +92,8 @@ def test_direct_completion_queues_with_anything_in_them(bench):
 
 
 def test_event_queues_with_anything_in_them(bench):
-    """Events of CQs that did not ask for them, or do not exist, are ignored;
-    their size has to be right."""
+    """The driver ignores events of CQs that were not armed or do not exist.
+    Their size has to be right."""
     _, done = trial(bench, 'event', direct=True, one_in=2, after=100,
                     seconds=2)
     bench.note(f'{done} work requests')
@@ -158,7 +159,7 @@ def test_configurations_that_make_no_sense(bench):
 
 
 def test_anything(bench):
-    """Faults of all kinds, none too often."""
+    """Faults of all kinds, each one rare."""
     trial(bench, *ANYTHING, after=SEED, one_in=50, seconds=2)
     trial(bench, *ANYTHING, after=SEED, one_in=50, seconds=2, direct=True)
     watch = Watch([bench.one])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Processes without rights misuse the device in both guests while others work
-with it. The kernels look for objects that are used after they were freed, and
-for bytes written outside of them."""
+"""Unprivileged processes misuse the device in both guests while others work
+with it. The kernels check for use of freed objects, and for writes outside of
+objects."""
 import os
 import re
 
@@ -14,11 +14,11 @@ GUESTS = {'smp': 2, 'accel': ',tb-size=32', 'mem': '512M',
           'append': 'slub_debug=FZP,kmalloc-* page_poison=1 oops=panic '
                     'sysctl.kernel.hung_task_timeout_secs=30'}
 SECONDS = 60
-# HOSTILE_SECONDS is longer than CI takes; HOSTILE_SEED repeats a run.
+# CI sets no HOSTILE_SECONDS, which may be longer; HOSTILE_SEED repeats a run.
 TIME = int(os.environ.get('HOSTILE_SECONDS', 5))
 SEED = os.environ.get('HOSTILE_SEED', '')
 WARM_UP = 3
-# KiB that come and go without a leak: a process may just have ended.
+# KiB by which memory may vary without a leak: a process may just have ended
 KERNEL_NOISE = 4096
 QEMU_NOISE = 24576
 
@@ -34,7 +34,7 @@ def attack(bench, seconds):
 
 
 def rounds(job):
-    """How many rounds of rdma_verify are done."""
+    """Return the number of rounds that rdma_verify has completed."""
     now = job.peek()
     assert now.rc is None, str(now)
     found = re.findall(r'round (\d+) done', now.out)

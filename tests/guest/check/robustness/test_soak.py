@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Each kind of trouble of `make soak`, once."""
+"""Each kind of trouble of `make soak`, once each."""
 from lab import soak
 from lab.moving import MovingPair
 from lab.runner import Skip

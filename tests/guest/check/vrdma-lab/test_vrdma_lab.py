@@ -15,7 +15,7 @@ from lab.userlab import (UserBench, UserLab, all_end, check_modprobe,
 PAIR, BENCH = UserLab, UserBench
 SECONDS = 90
 REFUSED = 'Connection refused'
-# Addresses have GIDs after a while.
+# An address gets its GID after a short time.
 MOVE = """
 cd /sys/class/infiniband/$VRDMA_DEVICE/ports/1/gids
 ip addr del 10.0.0.3/24 dev eth0
@@ -30,8 +30,8 @@ until grep -q :ffff:0a00:0003 *; do sleep 0.1; done
 
 
 def knock(guest, seconds=30):
-    """A command that ends when a guest has answered: nobody listens on the
-    port, and a refusal is as good an answer as any."""
+    """Return a command that ends once a guest has answered. No program listens
+    on the port, and a refusal is an answer, too."""
     return ['timeout', str(seconds), 'bash', '-c',
             f'exec 3<>/dev/tcp/{guest}/7']
 
@@ -114,7 +114,7 @@ def test_standard_input_goes_to_each_guest(bench):
                     text=text)
     assert sorted(done.out.splitlines()) == [
         f'[{i}] got 0 \u00e4' for i in (1, 2, 3)], str(done)
-    # More than a pipe holds, which nothing reads
+    # more than a pipe holds, and no one reads it
     assert lab.call('run', '-g', '1', '--', 'true', text=text).out == ''
     process = lab.begin('run', '-g', '2', '--', 'sh', '-c',
                         'read x; echo first $x; cat', stdin=subprocess.PIPE)
@@ -187,13 +187,13 @@ def test_the_gid_is_that_of_the_address_when_the_command_begins(bench):
             '/sys/class/infiniband/$VRDMA_DEVICE/ports/1/gids/$VRDMA_GID')
 
     def gid():
-        """(index, GID) that a command is told."""
+        """Return (index, GID) that the lab gives to a command."""
         index, value = lab.call(*show).out.split()
         assert value.endswith(':ffff:0a00:0003'), value
         return index
 
     def move(*others):
-        """Take the guest's address away, and add it after others."""
+        """Remove the guest's address, and add it again after others."""
         lab.call('run', '-t', '60', '-g', '3', '--', 'sh', '-ec', MOVE, 'sh',
                  *others)
     before = gid()
@@ -222,7 +222,7 @@ def test_main_loops_go_before_vcpus_where_that_is_permitted(bench):
         probe.kill()
         probe.wait()
     assert status['preferred'] == permitted, status
-    # The first is the keeper.
+    # The first process is the keeper.
     policies = [os.sched_getscheduler(pid) & ~os.SCHED_RESET_ON_FORK
                 for pid in status['processes'][1:]]
     expected = os.SCHED_RR if permitted else os.SCHED_OTHER
@@ -277,7 +277,7 @@ def test_a_shell_whose_caller_is_killed_ends(bench):
     assert 'has a shell already' in done.err, str(done)
     process.kill()
     process.communicate()
-    # At once, while that one ends
+    # At once, while the other lab ends
     done = bench.lab.call('shell', '2', text='exit 0\n')
     assert 'exit' in done.out, str(done)
     bench.lab.call('run', '-g', '2', '-t', '60', '--', 'sh', '-c',
@@ -303,8 +303,8 @@ def test_a_capture_has_roce_frames_of_all_guests(bench):
         raise Skip(lines[0])
     text = '\n'.join(lines)
     assert malformed == 0, text
-    # 2 pairs, 2 pings, one READ and one WRITE for each; the odd frame may be
-    # repeated, but not all
+    # 2 pairs, each with 2 pings of one READ and one WRITE; a frame may be
+    # retransmitted, but not all of them
     for kind in ('RC RDMA Read Request', 'RC RDMA Write Only'):
         count = [int(line.split()[0]) for line in lines
                  if line.split(maxsplit=1)[1:] == [kind]]
@@ -338,7 +338,7 @@ def test_frames_are_late(bench):
 
 
 def test_a_console_is_followed_until_interrupted(bench):
-    # What a shell has put in the background ignores interrupts
+    # A background process of a shell ignores interrupts
     process = bench.lab.begin(
         'console', '-f', '2', preexec_fn=lambda: signal.signal(
             signal.SIGINT, signal.SIG_DFL))
@@ -367,7 +367,7 @@ def test_rdma_takes_shared_memory(bench):
             frames = lab.call(*memory, 'qmp', '2', 'qom-get',
                               'path=/objects/r0',
                               f'property=shm-{way}-frames').out
-            # 9 pings, of two messages and an RDMA operation each
+            # 9 pings, each with two messages and an RDMA operation
             assert int(frames) > 27, (way, frames)
     finally:
         lab.call(*memory, 'down')
