@@ -21,7 +21,7 @@
 #define SIZE    (1u << 20)
 #define OFFSET  (3 * 4096u + 64)
 #define LENGTH  (SIZE - 2 * OFFSET)
-/* Not the process's address: peers name the region by any number. */
+/* Peers name the region by any number, so do not use the process's address. */
 #define IOVA    (0x7000000000ull + OFFSET)
 
 struct buffer {
@@ -74,7 +74,7 @@ static void write_to(struct ibv_qp *qp, const struct ibv_mr *to,
     self_wait(qp->send_cq, 1);
 }
 
-/* Only this part of the buffer is the region. */
+/* The region is only this part of the buffer. */
 static void check_written(const unsigned char *memory, unsigned char value)
 {
     for (unsigned i = 0; i < SIZE; i++) {
@@ -130,7 +130,7 @@ int main(int argc, char **argv)
     if (!mr) {
         fail("ibv_reg_dmabuf_mr: %s", strerror(errno));
     }
-    /* The region keeps the buffer. */
+    /* The region holds a reference to the buffer. */
     close(buffer.fd);
 
     memset(memory, 0x5a, LENGTH);

@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include "self_qp.h"
 
-/* What the guest's kernel may have for itself. */
+/* memory that the guest's kernel may have for itself */
 #define SLACK       16
 #define REGION      4096u
 #define MESSAGE     512u
@@ -25,7 +25,7 @@ static struct ibv_context *context;
 static struct ibv_device_attr limits;
 static unsigned most = 65536;
 
-/* As many as the device promises, but for a few that others may have. */
+/* Create as many as the device promises, less a few that others may have. */
 static void judge(const char *what, unsigned n, unsigned promised)
 {
     printf("  %-4s %u of %u\n", what, n, promised);
@@ -76,7 +76,10 @@ static void post_message(struct ibv_qp *qp, struct ibv_mr *mr, char *from,
     }
 }
 
-/* All queue pairs at once, each with a completion queue while there are. */
+/*
+ * All queue pairs at once, each with a completion queue as long as there are
+ * some.
+ */
 static void queues(struct ibv_pd *pd)
 {
     unsigned max_cq = limits.max_cq, max_qp = limits.max_qp, ncq = 0, nqp = 0;

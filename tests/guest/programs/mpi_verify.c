@@ -24,7 +24,7 @@ static void check(bool fine, const char *format, ...)
 {
     va_list args;
 
-    /* One mistake often comes with many like it. */
+    /* One mistake often causes many similar ones. */
     if (fine || wrong++ > 5) {
         return;
     }
@@ -35,7 +35,7 @@ static void check(bool fine, const char *format, ...)
     fputc('\n', stderr);
 }
 
-/* The bytes of a message: other ones for each pair of ranks and round. */
+/* The bytes of a message differ for each pair of ranks and each round. */
 static uint8_t byte_of(int from, int to, int round, size_t at)
 {
     uint32_t x = at * 2654435761u ^ (from * 40503u + to * 9973u + round * 131u);
@@ -73,7 +73,7 @@ static uint8_t *memory(size_t bytes)
     return p;
 }
 
-/* Messages of one byte up to BYTES go around the ring of ranks. */
+/* Messages of one byte up to BYTES travel around the ring of ranks. */
 static void ring(size_t bytes, int rounds)
 {
     int right = (rank + 1) % ranks;
@@ -141,7 +141,7 @@ static void allreduce(size_t bytes, int rounds)
     free(mine);
 }
 
-/* Each rank has a slot for each other, which that one writes and reads. */
+/* Each rank has a slot for each other rank, which writes and reads it. */
 static void puts_and_gets(size_t bytes, int rounds)
 {
     uint8_t *slots;
@@ -176,7 +176,7 @@ static void puts_and_gets(size_t bytes, int rounds)
     free(out);
 }
 
-/* A counter that all ranks draw tickets from: each is drawn once. */
+/* All ranks draw tickets from one counter: each ticket is drawn once. */
 static void draw_tickets(int64_t *counters, MPI_Win window, int rounds)
 {
     const int64_t one = 1;
@@ -212,7 +212,7 @@ static void draw_tickets(int64_t *counters, MPI_Win window, int rounds)
     free(drawn);
 }
 
-/* The second counter of rank 0, each step a compare and swap. */
+/* All ranks raise the second counter of rank 0, by compare and swap. */
 static void count_by_swaps(int64_t *counters, MPI_Win window, int rounds)
 {
     MPI_Win_lock_all(0, window);
@@ -267,7 +267,7 @@ static const struct {
     { "atomics", atomics },
 };
 
-/* Run a case; the number of mistakes of all ranks. */
+/* Run a case. Return the number of mistakes of all ranks. */
 static long run(const char *argument)
 {
     long everyones = 0;

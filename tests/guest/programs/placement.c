@@ -23,10 +23,10 @@
 #define DEPTH 64
 #define RD_ATOMIC 8
 #define ROUNDS 300
-#define WORD 32768                  /* offset of what ATOMIC WRITEs are for */
+#define WORD 32768                  /* offset of the target of ATOMIC WRITEs */
 #define TIMEOUT 20                  /* seconds */
 
-/* What the client asks the server to look at. */
+/* Questions of the client to the server */
 enum what { PATTERN, VALUE, END };
 
 struct question {
@@ -161,7 +161,7 @@ static void open_device(const char *name)
     }
 }
 
-/* Nothing here persists: a device that says so must not let regions ask. */
+/* This device makes nothing persistent, so it must refuse such a region. */
 static void check_persistence(void)
 {
     struct ibv_device_attr_ex attr;
@@ -341,7 +341,7 @@ static void atomic_write(uint64_t value, uint64_t wr_id, bool signalled)
     end();
 }
 
-/* Many of both under way, and a READ that sees the last value. */
+/* Many of both in flight, and a READ that returns the last value */
 static void stream(void)
 {
     uint64_t i, value = 0;
@@ -380,7 +380,7 @@ static void run_client(void)
     ask(VALUE, 8, 0x1122334455667788);
     stream();
 
-    /* The server's queue pair does not let make anything persistent. */
+    /* The server's queue pair does not permit persistent FLUSH. */
     begin(6, true);
     ibv_wr_flush(qpx, theirs.rkey, theirs.base, 100, IBV_FLUSH_PERSISTENT,
                  IBV_FLUSH_RANGE);

@@ -52,7 +52,7 @@ static void pause_here(const char *what)
     }
 }
 
-/* Called often: look at the clock now and then. */
+/* Called often: read the clock only now and then. */
 static void expect_progress(bool is_idle)
 {
     static unsigned idle;
@@ -68,7 +68,7 @@ static void expect_progress(bool is_idle)
     }
 }
 
-/* Seconds for @count writes, so many of them under way. */
+/* Seconds for @count writes, with this many in flight. */
 static double run(struct ibv_qp **qps, unsigned n, struct ibv_cq *cq,
                   const struct ibv_mr *mr, unsigned count, unsigned at_once)
 {

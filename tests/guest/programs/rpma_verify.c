@@ -18,7 +18,7 @@
 #define SIZE (1u << 20)
 #define STEP (64u << 10)
 #define ROUNDS 4
-/* Behind the data: what an atomic write sets, and a place for messages. */
+/* After the data: the target of an atomic write, and room for messages. */
 #define MARK SIZE
 #define MESSAGE (SIZE + 64)
 #define LENGTH 8
@@ -57,7 +57,7 @@ static void compare(const struct end *end, int round)
     }
 }
 
-/* Wait for a completion, of receives or of the rest. */
+/* Wait for a completion, of a receive or of another request. */
 static struct ibv_wc completion(struct end *end, bool receives)
 {
     struct rpma_cq *cq = NULL;

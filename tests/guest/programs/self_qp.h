@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Queue pairs that are their own peers, for programs that have many of them.
- * What fails ends the program, with the reason.
+ * Queue pairs that are connected to themselves, for programs that have many of
+ * them. An error ends the program, with the reason.
  */
 #ifndef TESTS_GUEST_SELF_QP_H
 #define TESTS_GUEST_SELF_QP_H
@@ -12,13 +12,15 @@
 
 void __attribute__((noreturn, format(printf, 1, 2)))
 fail(const char *fmt, ...);
-/* Of a clock that only goes forward. */
+/* Seconds of a clock that never goes back */
 double seconds(void);
-/* The device with this name, for queue pairs with this entry of its GIDs. */
+/*
+ * Open the device with this name, for queue pairs with this entry of its GIDs.
+ */
 struct ibv_context *self_open(const char *name, int gid_index);
 /* From RESET to RTS. */
 void self_connect(struct ibv_qp *qp);
-/* Poll for so many successful completions. */
+/* Poll for this many successful completions. */
 void self_wait(struct ibv_cq *cq, unsigned n);
 
 #endif

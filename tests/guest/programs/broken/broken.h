@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A virtio RDMA adapter without a host, and what can be wrong with it. It has
- * what the driver asks for and completes work requests at once, without moving
- * any data, until it begins to do wrong.
+ * A virtio RDMA adapter without a host, and its faults. It has all that the
+ * driver asks for, and completes work requests at once without moving data,
+ * until its faults begin.
  */
 #ifndef BROKEN_H
 #define BROKEN_H
@@ -26,10 +26,10 @@
 #define BROKEN_SRQS 4
 #define BROKEN_VQS (VIRTIO_RDMA_NUM_VQS(BROKEN_CQS, BROKEN_QPS) + 1 + \
 		    BROKEN_SRQS)
-/* As many as ib_mad wants */
+/* as many as ib_mad asks for */
 #define BROKEN_RING 512
 
-/* What it does wrong, as bits of the parameter faults */
+/* Faults, as bits of the parameter faults */
 enum broken_fault {
 	BROKEN_SILENT,		/* does not respond to commands */
 	BROKEN_SHORT,		/* responses that are too short */
@@ -38,20 +38,20 @@ enum broken_fault {
 	BROKEN_CQE,		/* any bytes in completions */
 	BROKEN_TWICE,		/* completions come twice */
 	BROKEN_USED_ID,		/* any buffer is returned */
-	BROKEN_USED_IDX,	/* any number of them is */
+	BROKEN_USED_IDX,	/* any number of buffers is returned */
 	BROKEN_EVENT,		/* any events */
 	BROKEN_GONE,		/* unplugged: registers read as ones */
-	BROKEN_NEEDS_RESET,	/* and says so */
+	BROKEN_NEEDS_RESET,	/* DEVICE_NEEDS_RESET is set */
 	BROKEN_NO_VQ_RESET,	/* virtqueues are not reset */
 	BROKEN_KEEP,		/* buffers of work requests are not returned */
-	/* At once, without waiting for the parameter after */
+	/* These begin at once, without waiting for the parameter after. */
 	BROKEN_NO_VQS,		/* has no virtqueues */
 	BROKEN_CONFIG_0,
 	BROKEN_CONFIG_MAX,
 	BROKEN_CONFIG_ANY,
 };
 
-/* The device's */
+/* Sizes of the device */
 #define BROKEN_PAGE 4096
 #define BROKEN_CQES_PER_PAGE \
 	(BROKEN_PAGE / sizeof(struct virtio_rdma_direct_cqe))
@@ -65,9 +65,9 @@ struct broken_vq {
 
 struct broken_cq {
 	bool exists;
-	bool events;		/* it is an event queue */
-	/* Of a direct CQ */
-	struct virtio_rdma_direct_cq_page *page; /* NULL: it is none */
+	bool events;		/* an event queue */
+	/* of a direct CQ */
+	struct virtio_rdma_direct_cq_page *page; /* NULL: not a direct one */
 	struct virtio_rdma_direct_cqe
 		*slots[BROKEN_DIRECT_CQE / BROKEN_CQES_PER_PAGE];
 	u32 mask;
@@ -95,8 +95,8 @@ struct broken_qp {
 	u8 state;
 	u32 send_cqn;
 	u32 recv_cqn;
-	/* Of a direct one */
-	u32 num_pages;		/* 0: it has virtqueues */
+	/* of a direct QP */
+	u32 num_pages;		/* 0: a QP with virtqueues */
 	u8 *pages[BROKEN_QP_PAGES];
 	struct broken_wq sq;
 	struct broken_wq rq;
@@ -106,7 +106,7 @@ struct broken_device {
 	struct virtio_device vdev;
 	struct platform_device *parent;
 	u8 status;
-	struct mutex lock;	/* of the virtqueues and all below */
+	struct mutex lock;	/* protects the virtqueues and all below */
 	struct broken_vq vqs[BROKEN_VQS];
 	u32 num_vqs;
 	struct broken_qp qps[BROKEN_QPS];

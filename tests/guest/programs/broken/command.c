@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Commands: objects have numbers and nothing else.
+ * Commands: objects have a number and no other state.
  */
 #include <linux/io.h>
 
 #include "broken.h"
 
-/* A virtqueue serves an object if it has an entry for each work request. */
+/* A virtqueue can serve an object if it has an entry for each work request. */
 static bool broken_serves(struct broken_device *dev, u32 vq, __le32 max_wr)
 {
 	return virtqueue_get_vring_size(dev->vqs[vq].vq) >= le32_to_cpu(max_wr);
 }
 
-/* The @n-th page of a list, of which one table has all */
+/* The @n-th page of a list; one table has the whole list. */
 static void *broken_page(__le64 list, u32 n)
 {
 	const __le64 *table = phys_to_virt(le64_to_cpu(list));
@@ -65,7 +65,7 @@ static bool broken_map_qp(struct broken_qp *qp,
 	n = broken_set_wq(&qp->rq, &page->rq_producer, n, req->rq_depth_shift,
 			  req->rq_slot_shift);
 	qp->num_pages = pages;
-	/* It looks at its queues all the time. */
+	/* The device polls its queues all the time. */
 	page->sq_awake = cpu_to_le32(1);
 	page->rq_awake = cpu_to_le32(1);
 	return n == pages;
@@ -178,7 +178,7 @@ static u8 broken_create_qp(struct broken_device *dev, const void *data,
 	return VIRTIO_RDMA_S_OK;
 }
 
-/* To RESET a direct QP drops what its queues have. */
+/* On a transition to RESET a direct QP drops the WQEs in its queues. */
 static void broken_reset_wq(struct broken_wq *wq)
 {
 	wq->taken = le32_to_cpu(READ_ONCE(*wq->producer));

@@ -37,7 +37,7 @@ static struct broken_device *the_device;
 
 u32 broken_random(struct broken_device *dev)
 {
-	/* Limits of something, in many cases */
+	/* A limit of some field, in many cases */
 	switch (prandom_u32_state(&dev->rnd) % 4) {
 	case 0:
 		return prandom_u32_state(&dev->rnd) % 64;
@@ -57,7 +57,7 @@ bool broken_does(struct broken_device *dev, enum broken_fault fault)
 		return true;
 	if (dev->done < after)
 		return false;
-	/* These are states. */
+	/* These faults are states: they stay. */
 	if (fault == BROKEN_GONE || fault == BROKEN_NEEDS_RESET ||
 	    fault == BROKEN_SILENT)
 		return true;
@@ -126,7 +126,7 @@ static u8 broken_get_status(struct virtio_device *vdev)
 {
 	struct broken_device *dev = to_broken(vdev);
 
-	/* After its removal the virtio core would warn of any driver. */
+	/* After a removal the virtio core would warn about any driver. */
 	if (broken_does(dev, BROKEN_GONE))
 		return dev->num_vqs ? 0xff : 0;
 	if (dev->status && broken_does(dev, BROKEN_NEEDS_RESET))
@@ -268,8 +268,8 @@ static u64 broken_get_features(struct virtio_device *vdev)
 }
 
 /*
- * Pages of doorbells at an address above all memory: no one sees what is
- * written there, and the device looks at its queues anyway.
+ * Pages of doorbells at an address above all memory: no one reads a write to
+ * them, and the device polls its queues anyway.
  */
 static bool broken_get_shm(struct virtio_device *vdev,
 			   struct virtio_shm_region *region, u8 id)
@@ -284,7 +284,10 @@ static bool broken_get_shm(struct virtio_device *vdev,
 static int broken_finalize_features(struct virtio_device *vdev)
 {
 	vring_transport_features(vdev);
-	/* It clears this bit, as PCI's transport has a rule for it. */
+	/*
+	 * vring_transport_features() clears this bit, whose rule is in PCI's
+	 * transport.
+	 */
 	__virtio_set_bit(vdev, VIRTIO_F_RING_RESET);
 	return 0;
 }
@@ -384,7 +387,7 @@ static void __exit broken_exit(void)
 	struct broken_device *dev = the_device;
 	struct platform_device *parent = dev->parent;
 
-	/* It responds until the driver has let go of it. */
+	/* The device responds until the driver has released it. */
 	device_release_driver(&dev->vdev.dev);
 	kthread_stop(dev->thread);
 	unregister_virtio_device(&dev->vdev);

@@ -102,14 +102,14 @@ static void broken_push_direct(struct broken_device *dev, u32 cqn,
 		&cq->slots[at / BROKEN_CQES_PER_PAGE][at % BROKEN_CQES_PER_PAGE];
 	u32 arm;
 
-	/* The test is not about overruns. */
+	/* Overruns are not part of the test. */
 	if (cq->produced - le32_to_cpu(READ_ONCE(cq->page->consumer)) >
 	    cq->mask)
 		return;
 	slot->ex.cqe = *cqe;
 	/* Pairs with the driver's acquire. */
 	smp_store_release(&slot->number, cpu_to_le32(++cq->produced));
-	/* Pairs with the driver's barrier when it has armed. */
+	/* Pairs with the driver's barrier after it has armed. */
 	smp_mb();
 	arm = le32_to_cpu(READ_ONCE(cq->page->arm));
 	if (arm == cq->arm || !(arm & VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION))
@@ -118,7 +118,7 @@ static void broken_push_direct(struct broken_device *dev, u32 cqn,
 	cq->pending = !broken_raise(dev, cq->eqn, cqn);
 }
 
-/* Events that waited for a buffer */
+/* Raise events that waited for a buffer. */
 static void broken_raise_pending(struct broken_device *dev)
 {
 	u32 cqn;
@@ -275,7 +275,7 @@ static void broken_run_ctrl(struct broken_device *dev)
 	}
 }
 
-/* Faults that nothing triggers */
+/* Faults without a trigger */
 static void broken_act(struct broken_device *dev)
 {
 	struct broken_vq *events =
@@ -296,7 +296,7 @@ static void broken_act(struct broken_device *dev)
 	broken_raise_pending(dev);
 	if (broken_does(dev, BROKEN_TWICE))
 		broken_push(dev, dev->last_cqn, &dev->last);
-	/* Receives of the kernel that no message came for */
+	/* Receives of the kernel that no message uses */
 	qpn = 1 + broken_random(dev) % (BROKEN_QPS - 1);
 	if (broken_does(dev, BROKEN_CQE) && dev->qps[qpn].exists)
 		broken_recv(dev, qpn, 0);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A user in the kernel, which works with the device from the time that it is
- * there until it goes, and complains if a work request completes that it did
- * not post.
+ * A user in the kernel. It works with the device from its creation to its
+ * removal, and complains if a work request completes that it did not post.
  */
 #include <linux/completion.h>
 #include <linux/delay.h>
@@ -72,7 +71,9 @@ static int broken_user_create(struct broken_user *user)
 	return PTR_ERR(user->qp);
 }
 
-/* Directly: there is no peer. Returns the state that it has come to. */
+/*
+ * Move to this state directly, as there is no peer. Return the state reached.
+ */
 static enum ib_qp_state broken_user_connect(struct broken_user *user)
 {
 	const struct ib_device_ops *ops = &user->ibdev->ops;
@@ -131,7 +132,9 @@ static void broken_user_round(struct broken_user *user)
 			usleep_range(1000, 2000);
 		}
 	}
-	/* The RDMA core warns of one that cannot be drained in this state. */
+	/*
+	 * The RDMA core warns about a QP that cannot be drained in this state.
+	 */
 	if (state != IB_QPS_RESET)
 		ib_drain_qp(user->qp);
 	ib_destroy_qp(user->qp);

@@ -20,7 +20,7 @@
 #define MAX_ATTRS 24
 #define MAX_DATA 512
 #define RECORDS 128
-/* Lower ones are numbers, not addresses. */
+/* Lower values are numbers, not addresses. */
 #define FIRST_ADDRESS 0x10000
 
 struct command {
@@ -30,7 +30,7 @@ struct command {
 };
 
 static int device_fd = -1;
-static struct rng user_rng;     /* of the thread that uses libibverbs */
+static struct rng user_rng;     /* the thread that uses libibverbs */
 static struct command records[RECORDS];
 static atomic_uint num_records;
 static pthread_mutex_t record_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -58,7 +58,7 @@ static int send_command(struct command *cmd)
     return ret;
 }
 
-/* Copies what the attributes refer to as well. */
+/* Copy the data that attributes refer to as well. */
 static void record(const struct ib_uverbs_ioctl_hdr *hdr)
 {
     struct command *cmd;
@@ -95,7 +95,7 @@ static void change_attr(struct rng *rng, struct ib_uverbs_attr *attr)
         attr->flags ^= 1U << rng_below(rng, 16);
         break;
     case 3:
-        /* An object, in most cases */
+        /* The handle of an object, in most cases */
         attr->data = rng_below(rng, 64);
         break;
     default:
@@ -172,7 +172,7 @@ void commands_replay(struct rng *rng)
     send_command(&cmd);
 }
 
-/* Commands of the older kind, for write() */
+/* Commands of the older form, for write() */
 void commands_write(struct rng *rng)
 {
     struct {
@@ -188,7 +188,7 @@ void commands_write(struct rng *rng)
     }
     memcpy(cmd.words, &where, sizeof(where));
     cmd.hdr.command = rng_below(rng, IB_USER_VERBS_CMD_OPEN_QP + 12);
-    /* A file of events that nobody reads */
+    /* A file of events that is never read */
     if (cmd.hdr.command == IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL) {
         return;
     }
@@ -238,8 +238,8 @@ void *mmap(void *address, size_t size, int prot, int flags, int fd,
                                 offset);
 
     /*
-     * What is mapped while the device is opened is its page of doorbells, and
-     * their shadow.
+     * The mappings made while the device is opened are its page of doorbells,
+     * and the shadow.
      */
     bool opening = device_fd < 0 && (flags & MAP_SHARED);
 

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What all processes did together, in shared memory */
+/* The sum of what all processes did, in shared memory */
 struct hostile_counts {
     atomic_ulong opened;
     atomic_ulong commands;
@@ -29,10 +29,10 @@ struct rng {
 };
 
 uint32_t rng_next(struct rng *rng);
-/* Less than @limit, which is not 0 */
+/* A value below @limit, which is not 0 */
 uint32_t rng_below(struct rng *rng, uint32_t limit);
 bool rng_one_in(struct rng *rng, uint32_t n);
-/* A number that tends to be a limit of something */
+/* A number that is often a limit of something */
 uint32_t rng_word(struct rng *rng);
 
 /* commands.c: system calls on the file of the device */
@@ -40,12 +40,12 @@ void commands_start(int fd, uint64_t seed);
 void commands_replay(struct rng *rng);
 void commands_write(struct rng *rng);
 
-/* maps.c: the mappings of that file */
+/* maps.c: mappings of that file */
 void maps_note(void *address, size_t size, off_t offset);
 void maps_scribble(struct rng *rng);
 void maps_attack(struct rng *rng, int fd);
 
-/* user.c: what a program does, again and again */
+/* user.c: the program that uses the device, in a loop */
 void user_run(struct rng *rng, struct ibv_context *context);
 
 #endif /* HOSTILE_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * rdma_hostile DEVICE SECONDS [SEED]: as a user without rights, start processes
- * that misuse an RDMA device, and end them amid what they do.
+ * that misuse an RDMA device, and kill them during that.
  */
 #include <fcntl.h>
 #include <grp.h>
@@ -20,11 +20,14 @@
 
 #define NOBODY 65534
 #define AT_ONCE 3
-/* How long a process has, once it has opened the device; and to do that */
+/*
+ * How long a process may run after it has opened the device, and how long the
+ * opening may take
+ */
 #define LIFE_US_MIN 5000
 #define LIFE_US_MAX 1200000
 #define OPEN_US_MAX 10000000
-/* More time on a machine that is too busy for anything */
+/* More time for a machine that is very busy */
 #define SLOW_SECONDS 40
 
 struct hostile_counts *counts;
@@ -69,7 +72,7 @@ uint32_t rng_word(struct rng *rng)
     }
 }
 
-/* Never 0, with which the generator would stand still */
+/* Never 0, where the generator would stay */
 static uint64_t mix(uint64_t seed, uint64_t n)
 {
     return ((seed + 1) * 0x9e3779b97f4a7c15ULL ^ n * 0xd1342543de82ef95ULL) | 1;
@@ -114,7 +117,7 @@ static void *map_thread(void *arg)
     return NULL;
 }
 
-/* Each kind of process leaves some of the threads out. */
+/* Each kind of process leaves out some of the threads. */
 static void attack(const char *device, uint64_t seed)
 {
     struct rng rng = { .state = mix(seed, 0) };
@@ -126,7 +129,7 @@ static void attack(const char *device, uint64_t seed)
     process_seed = seed;
     context = open_device(device);
     if (!context) {
-        /* The process before it may have taken all that there is. */
+        /* The previous process may still hold all of the objects. */
         _exit(1);
     }
     atomic_fetch_add(&counts->opened, 1);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Mappings of the device's file: of queues in use, whose memory is overwritten,
- * and of anything else, which are cut, moved, inherited and outlive the queue.
+ * Mappings of the device's file. The program overwrites the memory of queues in
+ * use. It unmaps parts of mappings, moves them, and keeps them after a fork and
+ * after the end of the queue.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -15,7 +16,7 @@
 #include "hostile.h"
 
 #define PAGE 4096
-/* Bytes at the start of a mapping that have its counters, or a summary */
+/* Bytes at the start of a mapping with its counters, or a summary */
 #define COUNTERS 256
 #define NOTES 32
 #define MAX_PAGES 64
@@ -29,7 +30,7 @@ static struct {
 } notes[NOTES];
 static atomic_uint num_notes;
 
-/* A mapping that libibverbs made: called before any other thread uses it. */
+/* A mapping that libibverbs made. Call before another thread uses it. */
 void maps_note(void *address, size_t size, off_t offset)
 {
     uint32_t n = num_notes;
@@ -42,7 +43,7 @@ void maps_note(void *address, size_t size, off_t offset)
     }
 }
 
-/* volatile: the device and other threads use the memory at the same time */
+/* volatile: the device and other threads access the memory concurrently */
 static void scribble(struct rng *rng, volatile uint32_t *words, size_t size)
 {
     for (int i = 0; i < 8; i++) {
@@ -54,9 +55,9 @@ static void scribble(struct rng *rng, volatile uint32_t *words, size_t size)
 }
 
 /*
- * Over the slots, and the counters before them, of a queue, and over doorbells
- * and their shadow. The mapping may be gone: writing it ends the process, which
- * is one of the ways to end.
+ * Overwrite the slots of a queue, the counters before them, and doorbells with
+ * their shadow. The mapping may be gone: the write then kills the process,
+ * which is one of the intended ends.
  */
 void maps_scribble(struct rng *rng)
 {
@@ -67,12 +68,12 @@ void maps_scribble(struct rng *rng)
         return;
     }
     i = rng_below(rng, n);
-    /* Half of the time near the start, where the counters are */
+    /* Half of the time near the start, which has the counters */
     scribble(rng, (void *)notes[i].address,
              rng_one_in(rng, 2) ? COUNTERS : notes[i].size);
 }
 
-/* A child that keeps a mapping for some time, without the file */
+/* Fork a child that keeps a mapping for some time, without the file. */
 static void inherit(struct rng *rng, uint8_t *map, size_t size)
 {
     pid_t pid = syscall(SYS_fork);
@@ -87,7 +88,7 @@ static void inherit(struct rng *rng, uint8_t *map, size_t size)
         }
         _exit(0);
     }
-    /* Not waited for: some outlive this process. */
+    /* No one waits for the child: some outlive this process. */
 }
 
 static void cut(struct rng *rng, uint8_t *map, uint32_t pages)
@@ -105,7 +106,7 @@ static void cut(struct rng *rng, uint8_t *map, uint32_t pages)
         mprotect(at, (size_t)len * PAGE, rng_below(rng, 8));
         break;
     case 2:
-        /* Longer than before, which must not reach further memory */
+        /* Grow the mapping, which must not reach further memory. */
         moved = mremap(at, (size_t)len * PAGE,
                        (size_t)(1 + rng_below(rng, MAX_PAGES)) * PAGE,
                        rng_one_in(rng, 4) ? 0 : MREMAP_MAYMOVE);
@@ -126,7 +127,9 @@ static void cut(struct rng *rng, uint8_t *map, uint32_t pages)
     }
 }
 
-/* Map something: a queue's memory once more, or what may not be mapped. */
+/*
+ * Map something: memory of a queue once more, or a range that must be refused.
+ */
 void maps_attack(struct rng *rng, int fd)
 {
     uint32_t n = num_notes;

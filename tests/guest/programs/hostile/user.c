@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a program does with all kinds of objects. Other threads change its
- * commands and its memory meanwhile, so nothing needs to succeed.
+ * A program that uses objects of all kinds. Other threads change its commands
+ * and its memory, so any call may fail.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 struct objects {
     struct ibv_pd *pd;
-    struct ibv_comp_channel *channel; /* of events that nobody reads */
+    struct ibv_comp_channel *channel; /* of events that are never read */
     struct ibv_cq *cq;
     struct ibv_srq *srq;
     struct ibv_qp *qp;
@@ -156,7 +156,7 @@ static void destroy(struct objects *o)
     free(o->buffer);
 }
 
-/* Until the process is ended */
+/* until the process is killed */
 void user_run(struct rng *rng, struct ibv_context *context)
 {
     for (;;) {
@@ -168,7 +168,7 @@ void user_run(struct rng *rng, struct ibv_context *context)
                 post(rng, &o);
             }
         }
-        /* Others stay until the process ends. */
+        /* The other objects stay until the process ends. */
         if (!rng_one_in(rng, 4)) {
             destroy(&o);
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Addresses of those who sent a datagram. */
+/* Address handles made from received datagrams */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static struct end new_end(uint8_t seed)
     return e;
 }
 
-/* Send to a QP, and what its receive completes with. */
+/* Send to a QP. Return the completion of its receive. */
 static struct ibv_wc send_to(struct end *from, struct ibv_ah *ah, uint32_t qpn,
                              struct end *to, uint8_t seed)
 {
@@ -74,7 +74,9 @@ static void check(const char *what, uint32_t is, uint32_t must)
     }
 }
 
-/* Answer a datagram by what its completion and its header tell. */
+/*
+ * Answer a datagram with an address handle from its completion and its header.
+ */
 void ah_from_wc(char **args)
 {
     struct ibv_ah_attr attr = {
@@ -111,7 +113,7 @@ void ah_from_wc(char **args)
     if (memcmp(&dev.gid, mapped, sizeof(mapped))) {
         check("flow label", back.grh.flow_label, FLOW_LABEL);
     }
-    /* Only a VLAN has priorities. */
+    /* Only frames with a VLAN tag have priorities. */
     printf("SL %u\n", back.sl);
     send_to(&b, ibv_create_ah_from_wc(dev.pd, &wc, grh, 1), wc.src_qp, &a, 2);
 }

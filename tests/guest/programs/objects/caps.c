@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The capacities that a queue pair reports, and whether it has them. */
+/* The capacities that a queue pair reports, and whether it provides them */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,9 @@
 #define GRH_BYTES 40
 #define ROOM 4096
 
-/* What programs send inline without asking for room, if there is an SGE */
+/*
+ * Inline bytes that programs send without asking for room, if there is an SGE
+ */
 #define SGE_BYTES 16
 
 static const struct ibv_qp_cap asked[] = {
@@ -74,7 +76,7 @@ static void check_reported(struct ibv_qp *qp, const struct ibv_qp_cap *wish,
     }
 }
 
-/* @len bytes, which need no region, from @a to @b. */
+/* Send @len bytes, which need no region, from @a to @b. */
 static int post_inline(struct ibv_qp *a, struct ibv_qp *b, struct ibv_ah *ah,
                        uint8_t *data, uint32_t len)
 {
@@ -113,7 +115,7 @@ static struct ibv_ah *way_to_self(void)
     return ah;
 }
 
-/* All the inline data that it reports, and not a byte more. */
+/* The reported number of inline bytes works, one more byte does not. */
 static void check_inline(struct pair *p, enum ibv_qp_type type, uint32_t room)
 {
     struct memory to = new_memory(GRH_BYTES + ROOM, IBV_ACCESS_LOCAL_WRITE);

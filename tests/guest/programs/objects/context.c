@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a program hangs on its objects, to find its own for an event. */
+/* Contexts of objects, by which a program finds its own data for an event */
 #include <errno.h>
 #include <string.h>
 #include "objects.h"
@@ -31,7 +31,7 @@ static void qp_has(const char *what, struct ibv_qp *qp, const void *wanted)
     }
 }
 
-/* Each call that makes an object keeps the context. */
+/* Each call that creates an object stores the context. */
 void contexts(char **args)
 {
     struct ibv_cq *cq = ibv_create_cq(dev.ctx, 4, &mine[0], NULL, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Completions that a broken device would write. The slots of a CQ are memory of
- * the process, so the case writes them itself.
+ * Completions that only a broken device would write. The slots of a CQ are
+ * memory of the process, so the case writes them itself.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 
 #define MAX_MAPS 64
 #define DEPTH 64
-/* What the mapping of a CQ begins with, in bytes; slots follow. */
+/* Bytes of counters at the start of a CQ's mapping; slots follow. */
 #define COUNTERS 4096
 #define TIMEOUT_MS 10000
 
@@ -59,7 +59,7 @@ static bool has_map(const struct maps *maps, const struct map *map)
     return false;
 }
 
-/* A CQ, and its slots. */
+/* A CQ, and its slots */
 static struct ibv_cq *new_mapped_cq(struct ibv_comp_channel *channel,
                                     struct map *slots)
 {
@@ -80,7 +80,7 @@ static struct ibv_cq *new_mapped_cq(struct ibv_comp_channel *channel,
     fail("the CQ is not mapped");
 }
 
-/* Write the slots of a CQ to those of another one. */
+/* Copy the slots of a CQ to another one. */
 static void forge(const struct map *to, const struct map *from)
 {
     if (to->size != from->size) {
@@ -103,11 +103,11 @@ static void await_completion(struct ibv_comp_channel *channel)
     ibv_ack_cq_events(cq, 1);
 }
 
-/* A queue pair whose only WRITE has completed, to a CQ that nobody polled. */
+/* A queue pair whose only WRITE has completed, to a CQ that was not polled */
 struct written {
     struct ibv_comp_channel *channel;
     struct map slots;               /* of p.acq */
-    struct pair p;                  /* p.a has written. */
+    struct pair p;                  /* the WRITE of p.a */
     struct memory m;
 };
 
@@ -154,8 +154,8 @@ static void free_written(struct written *w)
 }
 
 /*
- * A completion of a queue pair comes to a CQ that the queue pair does not use:
- * it is dropped, and the completion in the queue pair's own CQ stays.
+ * A completion of a queue pair arrives in a CQ that the queue pair does not
+ * use. The provider drops it; the completion in the queue pair's own CQ stays.
  */
 void cq_foreign_completion(char **args)
 {
@@ -189,7 +189,7 @@ void cq_receive_of_srq(char **args)
         fail("ibv_create_srq: %s", strerror(errno));
     }
     w = new_written(srq);
-    /* The device's wr_id, which begins a slot, as that of a receive */
+    /* The device's wr_id, at the start of a slot, as for a receive */
     w.slots.at[3] |= 0x80;
     expect_none(w.p.acq);
     free_written(&w);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The device, queue pairs that speak to each other, and what they say. */
+/*
+ * The device, queue pairs that are connected to each other, and their
+ * completions
+ */
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -244,7 +247,7 @@ struct pair new_pair(struct ibv_srq *srq)
     return p;
 }
 
-/* After an error: what is left of it is not wanted. */
+/* After an error, drop the remaining completions. */
 void reconnect(struct pair *p)
 {
     struct ibv_wc wc;

@@ -107,7 +107,7 @@ static void send_to(struct member *m, const union ibv_gid *gid, int n)
     }
     fill(m->out.at, LEN, n);
     post(m->qp, &wr);
-    /* Its own copy may come first. */
+    /* The sender's own copy may arrive first. */
     while (next_wc(m->cq, &wc, 20000) && wc.wr_id != 0x1000) {
         receive(m, wc.wr_id);
     }
@@ -134,7 +134,7 @@ static void received(struct member *m, uint32_t n)
     receive(m, wc.wr_id);
 }
 
-/* All members of this device get a copy each, and nobody else. */
+/* Each member on this device gets one copy, and no other QP does. */
 void mcast_loopback(char **args)
 {
     union ibv_gid gid = group(args), other = gid;
@@ -160,7 +160,7 @@ void mcast_loopback(char **args)
     expect_none(c.cq);
 }
 
-/* A queue pair that wants no copies of its own gets those of others. */
+/* A queue pair that blocks its own copies still gets those of others. */
 void mcast_block(char **args)
 {
     union ibv_gid gid = group(args);
@@ -176,7 +176,7 @@ void mcast_block(char **args)
     received(&a, 2);
 }
 
-/* Nothing comes any more to who has left, or is gone. */
+/* A QP that has left the group, or is destroyed, gets no more messages. */
 void mcast_detach(char **args)
 {
     union ibv_gid gid = group(args);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Memory regions: large ones, odd ones, and those that change. */
+/* Memory regions: large ones, odd ones, and reregistration */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static uint64_t mib(char **args)
     return atoll(args[0]) * MIB;
 }
 
-/* A write and a read of a piece of memory that is known as addr. */
+/* Write and read a piece of memory, whose address for peers is addr. */
 static void check(struct pair *p, struct memory *mine, uint8_t *at,
                   uint64_t addr, uint32_t rkey, uint8_t seed)
 {
@@ -48,7 +48,7 @@ static void check_refused(struct pair *p, struct memory *mine, uint64_t addr,
     reconnect(p);
 }
 
-/* A range of addresses that is larger than its memory, which comes often. */
+/* A range of addresses larger than its memory, which repeats in it */
 static uint8_t *map_often(uint64_t size)
 {
     uint64_t chunk = 64 * MIB, done;
@@ -138,7 +138,7 @@ void mr_time(char **args)
     printf("best: %.2f ms\n", best * 1e3);
 }
 
-/* Sizes and beginnings that are no whole pages, known by other addresses. */
+/* Sizes and starts that are not whole pages, with other addresses for peers */
 void mr_iova(char **args)
 {
     static const uint64_t from[] = { 0, 1, 4095, 4096, 300000, 2 * MIB - 1 };
@@ -190,7 +190,9 @@ static void rereg(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
     }
 }
 
-/* A region changes rights, PD and place; its key only with the place. */
+/*
+ * A region changes rights, PD and translation. Only the last changes its key.
+ */
 void mr_rereg(char **args)
 {
     struct memory mine = new_memory(PIECE, IBV_ACCESS_LOCAL_WRITE);
@@ -238,7 +240,7 @@ void mr_rereg(char **args)
     }
 }
 
-/* Memory that was registered to be read becomes the program's to write. */
+/* Memory that was registered for reading becomes writable for the program. */
 void mr_rereg_read_only(char **args)
 {
     struct memory mine = new_memory(PIECE, IBV_ACCESS_LOCAL_WRITE);

@@ -95,7 +95,7 @@ static enum ibv_wc_status try(struct window *w, enum ibv_wr_opcode opcode,
                 (uintptr_t)w->region.at + from, rkey);
 }
 
-/* Good for its part of the region, and for nothing beyond. */
+/* The window grants its part of the region, and nothing beyond. */
 static void check(struct window *w, uint32_t rkey, size_t from, uint8_t seed)
 {
     uint8_t *at = w->region.at + from;
@@ -127,7 +127,7 @@ static void check_closed(struct window *w, uint32_t rkey)
     reconnect(&w->p);
 }
 
-/* Type 1 moves from bind to bind, and a bind of nothing closes it. */
+/* Binds move a window of type 1. A bind of length 0 unbinds it. */
 void mw_type_1(char **args)
 {
     struct window w = new_window(IBV_MW_TYPE_1);
@@ -169,7 +169,9 @@ static void invalidate(struct window *w, struct ibv_qp *qp,
     }
 }
 
-/* Type 2 takes keys of its owner's choice, and is invalidated by either. */
+/*
+ * The owner chooses the keys of a window of type 2. Either side invalidates it.
+ */
 void mw_type_2(char **args)
 {
     struct window w = new_window(IBV_MW_TYPE_2);
@@ -194,7 +196,7 @@ void mw_type_2(char **args)
     free_window(&w);
 }
 
-/* Type 2 is for the queue pair that bound it. */
+/* A window of type 2 serves only the queue pair that bound it. */
 void mw_belongs_to_qp(char **args)
 {
     struct window w = new_window(IBV_MW_TYPE_2);
@@ -212,7 +214,7 @@ void mw_belongs_to_qp(char **args)
     free_window(&w);
 }
 
-/* A region stays while a window is bound to it. */
+/* A region cannot be deregistered while a window is bound to it. */
 void mw_holds_region(char **args)
 {
     struct window w = new_window(IBV_MW_TYPE_1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * rdma_objects: what objects of verbs other than queue pairs do, case by case.
- * Unless a case says otherwise it speaks to itself, through one device. Any
- * deviation ends the program with a text and exit code 1.
+ * rdma_objects: cases for objects of verbs other than queue pairs. Unless a
+ * case says otherwise, its queue pairs are connected to each other on one
+ * device. Any deviation ends the program with a text and exit code 1.
  */
 #ifndef RDMA_OBJECTS_H
 #define RDMA_OBJECTS_H
@@ -23,14 +23,14 @@ struct device {
 
 extern struct device dev;
 
-/* Registered memory of its own, zeroed. */
+/* Registered memory of its own, zeroed */
 struct memory {
     uint8_t *at;
     size_t size;
     struct ibv_mr *mr;
 };
 
-/* Two connected QPs, each with a CQ. */
+/* Two connected QPs, each with a CQ */
 struct pair {
     struct ibv_cq *acq, *bcq;
     struct ibv_qp *a, *b;
@@ -38,7 +38,7 @@ struct pair {
 
 void fail(const char *fmt, ...)
     __attribute__((format(printf, 1, 2), noreturn));
-/* The errno that a call must have failed with; got is what it returned. */
+/* Require that a call failed with this errno; got is its return value. */
 void must_fail(const char *what, int got, int expected);
 
 void open_device(const char *name, int gid_index);
@@ -51,30 +51,30 @@ struct ibv_cq *new_cq(int depth);
 struct ibv_qp *new_qp(enum ibv_qp_type type, struct ibv_cq *cq,
                       struct ibv_srq *srq, uint32_t create_flags);
 void to_state(struct ibv_qp *qp, enum ibv_qp_state state);
-/* From RESET, or from any state, to RTS. */
+/* From RESET, or from any state, to RTS */
 void connect_rc(struct ibv_qp *a, struct ibv_qp *b);
-/* Attributes of the way to @peer, all that a transition may need */
+/* Attributes of the path to @peer, all that a transition may need */
 struct ibv_qp_attr path_to(const struct ibv_qp *peer, enum ibv_qp_state state);
 void start_ud(struct ibv_qp *qp);
-/* RC; the receives of b come from srq if that is given. */
+/* RC. The receives of b come from srq if srq is not NULL. */
 struct pair new_pair(struct ibv_srq *srq);
 void reconnect(struct pair *p);
 void free_pair(struct pair *p);
 
 void post(struct ibv_qp *qp, struct ibv_send_wr *wr);
 void post_recv(struct ibv_qp *qp, struct memory *m, uint64_t wr_id);
-/* Write or read one piece of memory; the status it ends with. */
+/* Write or read one piece of memory. Return the status of the completion. */
 enum ibv_wc_status rdma(struct pair *p, enum ibv_wr_opcode opcode,
                         struct memory *m, size_t len, uint64_t addr,
                         uint32_t rkey);
 void must_end(enum ibv_wc_status got, enum ibv_wc_status expected,
               const char *what);
-/* The next completion; whether one came in time. */
+/* Wait for the next completion. Return whether one came in time. */
 bool next_wc(struct ibv_cq *cq, struct ibv_wc *wc, int timeout_ms);
-/* It must come, and be a good one of wr_id. */
+/* Require the next completion to be a successful one of wr_id. */
 struct ibv_wc expect(struct ibv_cq *cq, uint64_t wr_id);
 void expect_none(struct ibv_cq *cq);
-/* The next asynchronous event must be this one, about this object. */
+/* Require the next asynchronous event to be this one, about this object. */
 void expect_event(enum ibv_event_type type, const void *object);
 double now(void);
 

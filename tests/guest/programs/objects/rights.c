@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is the kernel's: QP 1, and Q_Keys with the highest bit. */
+/* Privileges of the kernel: QP 1, and Q_Keys with the highest bit */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,9 +22,9 @@ static int set_qkey(struct ibv_qp *qp, uint32_t qkey)
 }
 
 /*
- * A process without rights has neither, so what it sends does not pass for
- * messages of a connection manager: a work request with such a Q_Key is sent
- * with that of its QP.
+ * An unprivileged process has neither, so its messages cannot pass for those of
+ * a connection manager: the device replaces such a Q_Key of a work request by
+ * that of its QP.
  */
 void rights_of_the_kernel(char **args)
 {

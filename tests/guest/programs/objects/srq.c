@@ -10,7 +10,7 @@
 #define ROOM 2048
 #define GRH_BYTES 40
 
-/* An SRQ with a buffer for each of its work requests. */
+/* An SRQ with a buffer for each of its work requests */
 struct shared {
     struct ibv_srq *srq;
     struct memory in, out;
@@ -46,7 +46,7 @@ static void free_shared(struct shared *s)
     free_memory(&s->out);
 }
 
-/* The buffer n in two pieces; wr_id n. */
+/* Post buffer n in two pieces, with wr_id n. */
 static int put(struct shared *s, int n)
 {
     struct ibv_sge sges[2] = {
@@ -83,7 +83,7 @@ static void put_all(struct shared *s, int first, int end)
     }
 }
 
-/* Message n, which says so itself. */
+/* Send message n, which has its number as contents. */
 static void message(struct shared *s, struct ibv_qp *qp, int n)
 {
     struct ibv_sge sge = {
@@ -103,7 +103,7 @@ static void message(struct shared *s, struct ibv_qp *qp, int n)
     post(qp, &wr);
 }
 
-/* A message has come: which one, and is it all there? */
+/* A message has arrived. Return its number, and require that it is complete. */
 static int received(struct shared *s, struct ibv_cq *cq, struct ibv_qp *qp)
 {
     struct ibv_wc wc;
@@ -142,7 +142,7 @@ static void exchange(struct shared *s, struct pair *p, int first, int end)
     }
 }
 
-/* Each message takes one buffer, whatever queue pair it comes to. */
+/* Each message takes one buffer, whichever queue pair it arrives at. */
 void srq_shared(char **args)
 {
     struct shared s = new_shared();
@@ -171,7 +171,7 @@ void srq_shared(char **args)
     free_shared(&s);
 }
 
-/* It holds max_wr work requests, until their completions are polled. */
+/* An SRQ holds max_wr work requests, until their completions are polled. */
 void srq_full(char **args)
 {
     struct shared s = new_shared();
@@ -203,7 +203,7 @@ static void check_limit(struct shared *s, uint32_t limit)
     }
 }
 
-/* The limit is reached once, when fewer are left. */
+/* The limit event comes once, when fewer WQEs are left. */
 void srq_limit(char **args)
 {
     struct shared s = new_shared();
@@ -237,7 +237,10 @@ void srq_limit(char **args)
     free_shared(&s);
 }
 
-/* Its messages not yet polled go with a queue pair, and their buffers back. */
+/*
+ * The end of a queue pair drops its messages that were not polled, and returns
+ * their buffers to the SRQ.
+ */
 static void lose_qp(bool destroy)
 {
     struct shared s = new_shared();
@@ -276,7 +279,10 @@ void srq_reset_qp(char **args)
     lose_qp(false);
 }
 
-/* A queue pair in error says that it takes no more, and leaves the rest. */
+/*
+ * A queue pair in error reports that it takes no more WQEs, and leaves the
+ * rest.
+ */
 void srq_last_wqe(char **args)
 {
     struct shared s = new_shared();

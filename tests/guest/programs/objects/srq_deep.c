@@ -6,12 +6,12 @@
 #include <string.h>
 #include "objects.h"
 
-/* QEMU's virtqueues end at 1024. */
+/* QEMU's virtqueues have at most 1024 entries. */
 #define DEEP 3000
 #define SIZE 64
 #define BATCH 60
 
-/* Receive n goes to piece n of the memory, as message n comes from there. */
+/* Receive n uses piece n of the memory, and message n comes from there. */
 struct deep {
     struct ibv_srq *srq;
     struct ibv_cq *acq, *bcq;
@@ -86,7 +86,7 @@ static void put_each(struct deep *d, int first, int end)
     }
 }
 
-/* All in one call. */
+/* post all in one call */
 static void put_list(struct deep *d)
 {
     struct ibv_sge *sges = calloc(DEEP, sizeof(*sges));
@@ -111,7 +111,7 @@ static void put_list(struct deep *d)
     free(wrs);
 }
 
-/* Messages from first on; nobody looks at what they bring. */
+/* Send messages from first on; their contents are not checked. */
 static void send_all(struct deep *d, int first, int end)
 {
     struct ibv_sge sges[BATCH];
@@ -185,7 +185,7 @@ void srq_deep_list(char **args)
     serve(put_list);
 }
 
-/* All that was posted counts for the limit, wherever it waits. */
+/* All posted WQEs count for the limit, wherever they wait. */
 void srq_deep_limit(char **args)
 {
     struct deep d = new_deep();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Attributes and flags that programs fill in carelessly: what is cut to its
- * field, what is refused, and what has no effect. docs/devel has the list.
+ * Careless values of attributes and flags: those that the device cuts to their
+ * field, those that it refuses, and those that have no effect. docs/devel has
+ * the list.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -36,7 +37,7 @@ static void connect_wide(struct ibv_qp *qp, struct ibv_qp *peer)
 
     modify(qp, attr, INIT);
     attr.qp_state = IBV_QPS_RTR;
-    attr.ah_attr.grh.flow_label = UINT32_MAX;   /* as UCX does */
+    attr.ah_attr.grh.flow_label = UINT32_MAX;   /* the value that UCX sets */
     attr.dest_qp_num |= 0xff000000;
     attr.rq_psn |= 0xab000000;
     attr.min_rnr_timer |= 0xe0;
@@ -77,7 +78,7 @@ static void write_once(struct pair *p, unsigned int more_flags)
     free_memory(&to);
 }
 
-/* As many bits count as there are on the wire. */
+/* As many bits count as the wire has. */
 void values_wide(char **args)
 {
     struct pair p = { .acq = new_cq(16), .bcq = new_cq(16) };
@@ -155,7 +156,7 @@ void values_ignored(char **args)
     struct ibv_srq *srq;
 
     (void)args;
-    /* Bits that are no flags, and one that is for other queue pairs */
+    /* Bits that are not flags, and a flag for other queue pairs */
     write_once(&p, 0x7fffff00 | IBV_SEND_IP_CSUM);
     free_pair(&p);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What completions say. */
+/* Contents of completions */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include "posts.h"
 
-/* Contexts use all 64 bits, so none is cut off on its way. */
+/* Contexts use all 64 bits, so that a cut one is noticed. */
 void *context_of(uint32_t n)
 {
     return (void *)(uintptr_t)(0x8765432100000000ull | n);
@@ -54,7 +54,7 @@ static void identify(const struct end *e, const struct ibv_wc *wc,
     }
 }
 
-/* The length of a SEND or WRITE is not part of its completion. */
+/* A completion of a SEND or WRITE has no length. */
 struct ibv_wc get_send(struct end *e, uint32_t n, enum ibv_wc_opcode opcode,
                        uint32_t len)
 {
@@ -79,7 +79,7 @@ struct ibv_wc get_recv(struct end *e, uint32_t n, uint32_t len)
 
     identify(e, &wc, "recv", ret, n, IBV_WC_SUCCESS);
     if (is_rxe(e)) {
-        /* It sets this one with connections, too. */
+        /* rxe sets this flag on connections, too. */
         flags = IBV_WC_GRH;
     }
     if (wc.opcode != IBV_WC_RECV || wc.byte_len != len ||
@@ -90,7 +90,7 @@ struct ibv_wc get_recv(struct end *e, uint32_t n, uint32_t len)
     return wc;
 }
 
-/* Only wr_id, status, qp_num and vendor_err mean anything after an error. */
+/* After an error only wr_id, status, qp_num and vendor_err are valid. */
 void get_send_error(struct end *e, uint32_t n, enum ibv_wc_status status)
 {
     struct ibv_wc wc = {};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The two ends: a TCP connection on which they keep step, and QPs that RDMA CM
- * connects. TCP outlives the QPs that a case breaks.
+ * The two ends: QPs that RDMA CM connects, and a TCP connection for their
+ * synchronization. TCP survives the QPs that a case breaks.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -131,8 +131,8 @@ struct end connect_ends(const struct wish *wish)
         param.qp_num = e.id->qp->qp_num;
         must("rdma_accept", rdma_accept(e.id, &param));
         /*
-         * The listener goes only when its requests are acknowledged. For UD
-         * rdma_accept() does that since rdma-core 56.
+         * The listener is destroyed only after its requests are acknowledged.
+         * For UD rdma_accept() acknowledges since rdma-core 56.
          */
         if (e.id->event) {
             must("rdma_ack_cm_event", rdma_ack_cm_event(e.id->event));
@@ -148,7 +148,7 @@ void disconnect(struct end *e)
 {
     meet(NULL);
     if (e->id->ps == RDMA_PS_TCP) {
-        /* That of one end may have come before the other's call. */
+        /* The other end's disconnection may have come before this call. */
         rdma_disconnect(e->id);
     }
     rdma_destroy_ep(e->id);

@@ -13,7 +13,7 @@ static const struct wish rc = { .ps = RDMA_PS_TCP };
 /*
  * Inline data needs no region, and its memory is free again when the call
  * returns. A quarter of the messages each: SEND and WRITE, plain and of three
- * pieces whose keys nobody looks at.
+ * pieces whose keys are not checked.
  */
 void inline_data(void)
 {
@@ -136,7 +136,7 @@ void unsignalled(void)
     disconnect(&e);
 }
 
-/* Where the queue pair signals all requests, flags need not ask for it. */
+/* On a queue pair that signals all requests, flags need not ask for it. */
 void signal_all(void)
 {
     enum { COUNT = 8 };

@@ -110,7 +110,7 @@ int main(int argc, char **argv)
     if (!server_address || optind + 1 != argc) {
         fail("usage: rdma_posts -a SERVER-ADDRESS [-s] [-f FAULT] CASE");
     }
-    /* What waits for a completion that never comes is ended by a signal. */
+    /* A signal ends a process that waits for a completion that never comes. */
     alarm(SECONDS);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         if (!strcmp(cases[i].name, argv[optind])) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Registered memory and what it must hold. */
+/* Registered memory, and its expected contents */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

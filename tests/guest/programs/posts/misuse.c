@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Misuse of reliable connections: the client does something wrong. Both ends
- * have a receive posted, which tells whether a queue pair was broken by it.
+ * Misuse of reliable connections by the client. Both ends have a receive
+ * posted, whose completion shows whether the misuse broke the queue pair.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,16 +12,16 @@
 #define LEN 100
 #define ROOM 4096
 #define RECV 99         /* context of the receive that is posted */
-#define WRONG 7         /* that of the request that is wrong */
+#define WRONG 7         /* context of the wrong request */
 #define SIGNALED IBV_SEND_SIGNALED
 
 static const struct wish rc = { .ps = RDMA_PS_TCP };
 
 struct trial {
     struct end e;
-    struct area mine;   /* what the client uses, and receives arrive in */
-    struct area open;   /* what the peer may write */
-    struct area shown;  /* what the peer may read */
+    struct area mine;   /* the client's own buffers, also for receives */
+    struct area open;   /* the peer may write it */
+    struct area shown;  /* the peer may read it */
     struct remote to, from;
 };
 
@@ -55,19 +55,19 @@ static void end(struct trial *t)
     disconnect(&t->e);
 }
 
-/* The client's request ends like this, and breaks its queue pair. */
+/* The client's request completes like this, and breaks its queue pair. */
 static void client_breaks(struct trial *t, enum ibv_wc_status status)
 {
     get_send_error(&t->e, WRONG, status);
     get_recv_error(&t->e, RECV, IBV_WC_WR_FLUSH_ERR);
-    /* What is posted from then on is flushed. */
+    /* Later requests are flushed. */
     must("rdma_post_send",
          rdma_post_send(t->e.id, context_of(8), t->mine.at, LEN, t->mine.mr,
                         0));
     get_send_error(&t->e, 8, IBV_WC_WR_FLUSH_ERR);
 }
 
-/* A message goes to the other end and arrives: nothing is broken. */
+/* A message arrives at the other end: nothing is broken. */
 static void still_works(struct trial *t)
 {
     fill(&t->mine, 2000, LEN, client);
@@ -80,7 +80,7 @@ static void still_works(struct trial *t)
     get_recv(&t->e, RECV, LEN);
 }
 
-/* Neither a region nor inline: key 0, which no region has. */
+/* Neither a region nor inline: key 0, which is never valid */
 void without_region(void)
 {
     for (int i = 0; i < 2; i++) {
@@ -102,7 +102,7 @@ void without_region(void)
     }
 }
 
-/* The server refuses, and its queue pair is broken, too. */
+/* The server refuses, and its queue pair breaks, too. */
 static void refused(struct trial *t)
 {
     if (client) {
@@ -133,7 +133,7 @@ static void read_from(struct trial *t, uint64_t addr, uint32_t rkey)
     refused(t);
 }
 
-/* A key that does not exist, and those that do not give the right. */
+/* A key that does not exist, and keys that do not grant the access */
 void wrong_key(void)
 {
     struct trial t = start(&rc, true);
@@ -147,7 +147,7 @@ void wrong_key(void)
     read_from(&t, t.to.addr, t.to.rkey);
 }
 
-/* Beyond the region's end, or before it, by a byte. */
+/* One byte beyond the region's end, or before its start */
 void wrong_place(void)
 {
     struct trial t = start(&rc, true);
@@ -157,7 +157,7 @@ void wrong_place(void)
     read_from(&t, t.from.addr - 1, t.from.rkey);
 }
 
-/* Each list has a good piece in front of one with a wrong key. */
+/* In each list a piece with a wrong key follows a good piece. */
 void wrong_local_key(void)
 {
     struct trial t;
@@ -184,7 +184,7 @@ void wrong_local_key(void)
         if (client) {
             client_breaks(&t, IBV_WC_LOC_PROT_ERR);
         }
-        /* What came before the wrong piece may have been read already. */
+        /* The device may have read the pieces before the wrong one. */
         memcpy(t.mine.image, t.mine.at, client && i == 2 ? 10 : 0);
         end(&t);
     }
@@ -214,7 +214,7 @@ void wrong_local_key(void)
     end(&t);
 }
 
-/* Longer than the receive by a byte. */
+/* The message is one byte longer than the receive. */
 void long_message(void)
 {
     struct trial t = start(&rc, true);
@@ -226,13 +226,13 @@ void long_message(void)
         client_breaks(&t, IBV_WC_REM_INV_REQ_ERR);
     } else {
         get_recv_error(&t.e, RECV, IBV_WC_LOC_LEN_ERR);
-        /* How much of it was stored is not defined. */
+        /* The number of stored bytes is undefined. */
         memcpy(t.mine.image, t.mine.at, LEN);
     }
     end(&t);
 }
 
-/* The server has no receive, and the client does not try again. */
+/* The server has no receive, and the client does not retry. */
 void no_receive(void)
 {
     struct trial t = start(&(struct wish){ .ps = RDMA_PS_TCP,
@@ -247,7 +247,7 @@ void no_receive(void)
     end(&t);
 }
 
-/* One SGE more than the queue pair has is refused by each vectored form. */
+/* Each vectored form refuses one SGE more than the queue pair has. */
 void many_sges(void)
 {
     struct trial t = start(&rc, true);
@@ -274,7 +274,7 @@ void many_sges(void)
     end(&t);
 }
 
-/* One byte more than can be inline is refused. */
+/* One inline byte too many is refused. */
 void long_inline(void)
 {
     struct trial t = start(&rc, true);
@@ -294,7 +294,7 @@ void long_inline(void)
     end(&t);
 }
 
-/* No more receives than the queue has room for. */
+/* A queue takes no more receives than it has room for. */
 void full_queue(void)
 {
     struct trial t = start(&rc, true);
@@ -309,7 +309,7 @@ void full_queue(void)
                              t.open.mr), ENOMEM);
     still_works(&t);
     meet(NULL);
-    /* The receive that was used makes room for another one. */
+    /* The used receive makes room for another one. */
     must("rdma_post_recv",
          rdma_post_recv(t.e.id, context_of(2000), t.open.at, LEN,
                         t.open.mr));

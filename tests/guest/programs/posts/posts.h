@@ -17,7 +17,7 @@
 
 #define GRH_BYTES 40
 
-/* What the client does wrong on purpose: a run with a fault must fail. */
+/* Deliberate mistakes of the client: a run with a fault must fail. */
 enum fault {
     FAULT_NONE,
     FAULT_BYTE,         /* another byte in a message */
@@ -31,7 +31,7 @@ extern bool client;
 extern enum fault fault;
 extern const char *server_address;
 
-/* How an endpoint is to be made. */
+/* The properties of an endpoint */
 struct wish {
     enum rdma_port_space ps;    /* RDMA_PS_TCP: RC, RDMA_PS_UDP: UD */
     bool srq;                   /* receives come from an SRQ */
@@ -39,13 +39,13 @@ struct wish {
     bool no_rnr_retry;
 };
 
-/* A connected QP and what it was given. */
+/* A connected QP and the capacities that it got */
 struct end {
     struct rdma_cm_id *id;
     struct ibv_qp_cap cap;
 };
 
-/* Registered memory, and an image of what it must hold. */
+/* Registered memory, and an image of its expected contents */
 struct area {
     uint8_t *at;
     uint8_t *image;
@@ -53,7 +53,7 @@ struct area {
     struct ibv_mr *mr;
 };
 
-/* The peer's area. */
+/* The peer's area */
 struct remote {
     uint64_t addr;
     uint32_t rkey;
@@ -61,14 +61,14 @@ struct remote {
 
 void fail(const char *fmt, ...)
     __attribute__((format(printf, 1, 2), noreturn));
-/* A call that returns 0, or -1 with errno. */
+/* Require that a call returns 0, not -1 with errno. */
 void must(const char *what, int ret);
-/* One that must fail with this errno. */
+/* Require that a call fails with this errno. */
 void must_fail(const char *what, int ret, int expected);
 
 /* connect.c */
 void meet_first(void);
-/* Wait until the peer is here, too; the area is for it to use. */
+/* Wait until the peer has called it, too; it gets the area to use. */
 struct remote meet(const struct area *area);
 struct end connect_ends(const struct wish *wish);
 void disconnect(struct end *e);
@@ -80,7 +80,7 @@ struct area new_area(struct end *e, size_t size,
 void free_area(struct area *a);
 /* Bytes that depend on the seed and their position. */
 void pattern(uint8_t *to, size_t size, uint32_t seed);
-/* Put a pattern into the memory. */
+/* Write a pattern to the memory. */
 void fill(struct area *a, size_t offset, size_t size, uint32_t seed);
 /* The memory must hold bytes @from .. of the pattern by the next check(). */
 void due(struct area *a, size_t offset, size_t size, uint32_t seed,
@@ -91,13 +91,13 @@ struct ibv_sge sge_of(const struct area *a, size_t offset, uint32_t size);
 /* completion.c */
 bool is_rxe(const struct end *e);
 void *context_of(uint32_t n);
-/* The next completion must be this one. */
+/* Require the next completion to be this one. */
 struct ibv_wc get_send(struct end *e, uint32_t n, enum ibv_wc_opcode opcode,
                        uint32_t len);
 struct ibv_wc get_recv(struct end *e, uint32_t n, uint32_t len);
 void get_send_error(struct end *e, uint32_t n, enum ibv_wc_status status);
 void get_recv_error(struct end *e, uint32_t n, enum ibv_wc_status status);
-/* There must be none in either queue. */
+/* Require that neither queue has a completion. */
 void no_more(struct end *e);
 
 typedef void case_fn(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reliable connections: what works. Both ends do the same at once. */
+/* Correct use of reliable connections. Both ends do the same at once. */
 #include <stdio.h>
 #include <string.h>
 #include "posts.h"
@@ -78,7 +78,7 @@ void shared_queue(void)
     talk(&(struct wish){ .ps = RDMA_PS_TCP, .srq = true });
 }
 
-/* Three pieces of what travels, in another order and at odd places. */
+/* Three pieces of the message, in another order and at odd addresses. */
 struct pieces {
     uint32_t offset[3];
     uint32_t size[3];
@@ -110,7 +110,7 @@ static void sges_of(struct ibv_sge *sge, const struct area *a, size_t base,
     }
 }
 
-/* What is to travel, spread over the pieces. */
+/* The message, spread over the pieces */
 static void fill_pieces(struct area *a, size_t base, const struct pieces *p,
                         uint32_t s)
 {
@@ -124,7 +124,7 @@ static void fill_pieces(struct area *a, size_t base, const struct pieces *p,
     }
 }
 
-/* Where its bytes must arrive when there are as many as len. */
+/* The destination of the bytes of a message with this length */
 static void due_pieces(struct area *a, size_t base, const struct pieces *p,
                        uint32_t len, uint32_t s)
 {
@@ -192,7 +192,7 @@ static struct reach reach_out(size_t size)
     return r;
 }
 
-/* Only after what the source holds is there. */
+/* after the source has its contents */
 static void tell_areas(struct reach *r)
 {
     r->to = meet(&r->written);
@@ -204,7 +204,7 @@ static void finish(struct reach *r)
     check(&r->read, "what was read");
     check(&r->local, "what was written from");
     meet(NULL);
-    /* The peer's WRITEs are done: it has met us after their completions. */
+    /* The peer's WRITEs are done: it called meet() after their completions. */
     check(&r->written, "what was written");
     check(&r->source, "what was read from");
     no_more(&r->e);

@@ -12,13 +12,15 @@
 
 static const struct wish ud = { .ps = RDMA_PS_UDP };
 
-/* Where a peer is reached. */
+/* The address of a peer */
 struct there {
     struct ibv_ah *ah;
     uint32_t qpn;
 };
 
-/* The client knows the server from the reply of the connection manager. */
+/*
+ * The client learns the server's address from the connection manager's reply.
+ */
 static struct there server_of(struct end *e)
 {
     struct rdma_ud_param *param;
@@ -40,7 +42,7 @@ static struct there server_of(struct end *e)
     return t;
 }
 
-/* The server knows the client from what it got. */
+/* The server learns the client's address from its datagram. */
 static struct there sender_of(struct end *e, struct ibv_wc *wc, void *grh)
 {
     struct there t = {
@@ -55,8 +57,9 @@ static struct there sender_of(struct end *e, struct ibv_wc *wc, void *grh)
 }
 
 /*
- * The GRH holds the packet's IP header: 20 bytes of IPv4 are at its end, and
- * what is before them means nothing. Only the addresses are known.
+ * The GRH area holds the IP header of the packet. An IPv4 header is in the last
+ * 20 bytes, and the bytes before it are undefined. Only the addresses are
+ * known.
  */
 static void due_grh(struct end *e, struct area *a, size_t offset)
 {
@@ -74,12 +77,12 @@ static void due_grh(struct end *e, struct area *a, size_t offset)
     }
 }
 
-/* How a datagram is posted. */
+/* How to post a datagram */
 struct manner {
     const uint32_t *lengths;
     uint32_t count;
     bool inlined;
-    bool quiet;         /* only the last of all is signalled */
+    bool quiet;         /* only the last one is signalled */
 };
 
 static void send_all(struct end *e, struct area *from, struct there *t,

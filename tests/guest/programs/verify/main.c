@@ -29,7 +29,7 @@
 #include "verify.h"
 
 #define CQ_BATCH    32
-/* Marks the request that finds out whether the peer is there. */
+/* Marks the request that checks whether the peer is alive. */
 #define PROBE       UINT64_MAX
 #define IDLE_LIMIT  3.0
 
@@ -251,8 +251,8 @@ static uint32_t index_of(uint32_t qp_num)
 }
 
 /*
- * What has put the queue pair into the error state may be in the other queue,
- * in front of what was flushed there.
+ * The cause of the error state may be in the other queue, before the
+ * completions that were flushed there.
  */
 static void fail_for(struct ibv_wc wc, uint32_t q, bool is_send)
 {
@@ -271,7 +271,7 @@ static void fail_for(struct ibv_wc wc, uint32_t q, bool is_send)
          ibv_wc_status_str(wc.status), wc.vendor_err);
 }
 
-/* Whether the completion tells of the break that is expected. */
+/* Whether the completion reports the expected break. */
 static bool broken(const struct ibv_wc *wc, uint32_t q, bool is_send)
 {
     struct pair *pr = &pairs[q];
@@ -355,7 +355,7 @@ static void received(const struct ibv_wc *wc)
     }
     i = pr->next;
     if (par.lossy) {
-        /* Such a link may lose, repeat and reorder whole messages. */
+        /* A lossy link may lose, repeat and reorder whole messages. */
         i = ntohl(wc->imm_data) >> 8;
         if (i >= par.count || !plan(!me, q, i).takes_receive) {
             fail("qp %u: immediate data 0x%x was never sent", q,
@@ -420,7 +420,7 @@ static bool progress(void)
     return drain(send_cq, sent) + drain(recv_cq, received) > 0;
 }
 
-/* Sleep until a completion event, or for a moment. */
+/* Sleep until a completion event, at most for some seconds. */
 static void sleep_for_event(void)
 {
     struct pollfd fd = { .fd = channel->fd, .events = POLLIN };
@@ -431,13 +431,15 @@ static void sleep_for_event(void)
     if (ibv_req_notify_cq(send_cq, 0) || ibv_req_notify_cq(recv_cq, 0)) {
         fail("ibv_req_notify_cq failed");
     }
-    /* What came before the arming raises no event. */
+    /* A completion from before the arming raises no event. */
     if (progress()) {
         return;
     }
     events = poll(&fd, 1, 5000);
     if (events == 0 && progress()) {
-        /* They may have come in the last moment, with the event behind. */
+        /*
+         * They may have come in the last moment, with the event still to come.
+         */
         events = poll(&fd, 1, 5000);
         if (events == 0) {
             fail("completions without an event");
@@ -453,8 +455,8 @@ static void sleep_for_event(void)
 }
 
 /*
- * A write of no bytes, which does nothing where the peer lives: a queue pair
- * with nothing outstanding does not notice that the peer has gone.
+ * A write of no bytes, which the peer ignores: a queue pair with nothing
+ * outstanding does not notice that the peer has died.
  */
 static void probe(void)
 {
@@ -489,8 +491,8 @@ static bool any_broken(void)
 }
 
 /*
- * Meet the peer; false when it has gone, or broken off. The client may have
- * the run end at the end of a round, which is stage 'e' instead of 'c'.
+ * Synchronize with the peer. Return false if it has gone, or has given up. The
+ * client may end the run at the end of a round, by stage 'e' instead of 'c'.
  */
 static bool meet(char stage)
 {
@@ -598,7 +600,7 @@ static bool traffic(void)
             sleep_for_event();
         }
     }
-    /* The last request may be the one that failed. */
+    /* The last request may have failed. */
     return !any_broken();
 }
 
@@ -618,7 +620,7 @@ static bool enough_have_arrived(void)
     return true;
 }
 
-/* Messages of a lossy link may still arrive after the sender is done. */
+/* Messages of a lossy link may arrive after the sender has finished. */
 static void await_late_messages(void)
 {
     double end = seconds() + 1;
@@ -644,7 +646,7 @@ static bool run_round(void)
     for (q = 0; q < par.qps; q++) {
         verify(q);
     }
-    /* A probe of an idle queue pair, or a datagram, may still be out. */
+    /* A probe of an idle queue pair, or a datagram, may still be in flight. */
     before = total_sent + total_received;
     progress();
     if (total_sent + total_received != before && !par.lossy) {
@@ -654,7 +656,7 @@ static bool run_round(void)
     return meet(ended ? 'e' : 'c');
 }
 
-/* All that was outstanding has to come back, flushed, and nothing twice. */
+/* All outstanding requests have to complete as flushed, each once. */
 static void after_break(void)
 {
     struct ibv_qp_init_attr init;

@@ -8,13 +8,13 @@
 #include <sys/mman.h>
 #include "verify.h"
 
-/* What regions that are larger than their memory are made of. */
+/* The contents of regions that are larger than their memory */
 #define CHUNK (64ull << 20)
 
 /*
- * The next piece for queue pair @q. In regions with more addresses than
- * memory the first queue pair is in the first chunk and the last one in the
- * last; no two have the same place in their chunks.
+ * The next piece for queue pair @q. In regions with more addresses than memory
+ * the first queue pair is in the first chunk and the last one in the last. No
+ * two queue pairs have the same place in their chunks.
  */
 static void *carve(size_t *from, struct ibv_mr *mr, uint32_t q, size_t size)
 {
@@ -28,8 +28,8 @@ static void *carve(size_t *from, struct ibv_mr *mr, uint32_t q, size_t size)
 }
 
 /*
- * Addresses at which the same chunk of memory comes again and again: huge
- * pages, as it takes a while to pin a million small ones.
+ * Addresses at which one chunk of memory repeats. It has huge pages, as the
+ * kernel takes a while to pin a million small ones.
  */
 static void *map_often(size_t size)
 {
@@ -112,14 +112,14 @@ void make_memory(struct ibv_pd *pd)
     mine.rkey = expose_mr->rkey;
 }
 
-/* Both ends lay their memory out alike: find the peer's by the distance. */
+/* Both ends have the same layout: find the peer's address by the offset. */
 uint64_t peer_address(const void *at)
 {
     return theirs.base + ((const unsigned char *)at -
                           (const unsigned char *)expose_mr->addr);
 }
 
-/* What the memory holds before (or, with done, after) the round. */
+/* The contents of memory before the round, or with done, after it. */
 static void paint(struct buffers *b, uint32_t q, bool done)
 {
     struct words ours = words_of(&par, !me, now_round, q);
@@ -197,7 +197,7 @@ void verify(uint32_t q)
     }
     paint(&image, q, true);
     for (k = 0; k < par.count && grh(); k++) {
-        /* The header's contents are the transport's business. */
+        /* The header's contents are not part of the test. */
         memset(b->rx + k * rx_stride, POISON, grh());
     }
     if (!par.lossy) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Bringing an rdma_verify run up: the TCP connection, device, queues. */
+/* The set-up of an rdma_verify run: the TCP connection, device, queues */
 #include <errno.h>
 #include <netdb.h>
 #include <stdlib.h>
@@ -83,7 +83,7 @@ static enum ibv_mtu mtu_enum(uint32_t bytes)
            IBV_MTU_256;
 }
 
-/* Requests of a queue pair, and the one that looks for the peer. */
+/* Requests of a queue pair, and the probe for the peer. */
 static uint32_t send_room(void)
 {
     return par.sq_depth + expect_break();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What both ends of rdma_verify agree on: the parameters of a run, and the
+ * The agreement of both ends of rdma_verify: the parameters of a run, and the
  * plan of every message, which each end derives from the seed alone.
  */
 #ifndef VERIFY_H
@@ -51,7 +51,7 @@ struct params {
     uint32_t lossy;         /* unreliable service over a link that loses */
     uint32_t min_arrived;   /* percent of the messages; less is a failure */
     uint32_t ack_timeout;   /* 4.096 us << this */
-    uint32_t retries;       /* of a request that nobody acknowledges */
+    uint32_t retries;       /* of a request without an acknowledgement */
     uint32_t timeout;       /* seconds */
 };
 
@@ -62,9 +62,9 @@ struct plan {
     uint32_t imm;           /* host byte order */
     bool signalled;
     bool takes_receive;
-    uint64_t key;           /* of the contents that travel */
+    uint64_t key;           /* of the contents */
     uint64_t operand;       /* what FADD adds, what CAS swaps in */
-    bool cas_fails;         /* the comparison is meant to fail */
+    bool cas_fails;         /* the comparison has to fail */
 };
 
 /* The two words that a queue pair's atomics act on. */
@@ -81,7 +81,7 @@ struct plan plan_of(const struct params *p, int who, uint32_t round,
 /* The words before the first atomic of a round. */
 struct words words_of(const struct params *p, int who, uint32_t round,
                       uint32_t qp);
-/* Carry out an atomic on the words; returns what was there before. */
+/* Carry out an atomic on the words. Return the old value. */
 uint64_t words_step(struct words *w, const struct plan *plan);
 const char *op_name(enum op op);
 /* A mask from names joined by commas, or 0. */
@@ -91,20 +91,20 @@ struct address {
     union ibv_gid gid;
     uint64_t base;          /* of the remotely accessible memory */
     uint32_t rkey;
-    int rd_atomic;          /* READs and ATOMICs taken at once */
+    int rd_atomic;          /* READs and atomics served at once */
     uint32_t qpn[MAX_QPS];
     uint32_t psn[MAX_QPS];
 };
 
 /* Memory of one queue pair, carved out of three regions. */
 struct buffers {
-    unsigned char *tx;      /* what SEND and WRITE take */
+    unsigned char *tx;      /* source of SEND and WRITE */
     unsigned char *rx;      /* receive buffers */
-    unsigned char *back;    /* where READ delivers */
-    uint64_t *results;      /* where atomics deliver */
-    unsigned char *target;  /* where the peer writes */
-    unsigned char *source;  /* what the peer reads */
-    struct words *words;    /* what the peer's atomics act on */
+    unsigned char *back;    /* destination of READ */
+    uint64_t *results;      /* destination of atomics */
+    unsigned char *target;  /* the peer writes it */
+    unsigned char *source;  /* the peer reads it */
+    struct words *words;    /* the peer's atomics change it */
 };
 
 struct pair {
@@ -115,10 +115,10 @@ struct pair {
     uint32_t recv_posted, received;
     uint32_t recv_due;              /* messages to receive in this round */
     uint32_t next;                  /* the peer's message to receive */
-    bool *arrived;                  /* lossy links: each of the peer's */
+    bool *arrived;                  /* lossy links: whether each one has come */
     struct words far;               /* the words our atomics act on */
     uint32_t send_flushed, recv_flushed;
-    bool probing;                   /* a request that may fail is out */
+    bool probing;                   /* a request that may fail is in flight */
     bool broken;
     enum ibv_wc_status why;
 };
@@ -138,13 +138,13 @@ extern int peer_fd;
 
 void __attribute__((noreturn, format(printf, 1, 2)))
 fail(const char *fmt, ...);
-/* Rounds without end: the peer is going to vanish. */
+/* Rounds without end: the peer is going to die. */
 static inline bool expect_break(void)
 {
     return par.rounds == 0;
 }
 struct plan plan(int who, uint32_t q, uint32_t i);
-/* Bytes in front of a received message. */
+/* Bytes before a received message */
 size_t grh(void);
 
 /* rdma_options.c; returns the server's address, NULL in the server. */
@@ -162,9 +162,9 @@ void release(void);
 /* rdma_memory.c */
 void make_memory(struct ibv_pd *pd);
 uint64_t peer_address(const void *at);
-/* Put into a queue pair's memory what it holds before the round. */
+/* Write the contents for the start of the round to a queue pair's memory. */
 void prepare(uint32_t q);
-/* Compare it with what it must hold after the round. */
+/* Compare it with the expected contents after the round. */
 void verify(uint32_t q);
 void compare(const char *what, const void *is, const void *must,
              size_t size, size_t stride, uint32_t q);
