@@ -26,7 +26,7 @@ DRIVER = {
 }
 
 
-class Nobody:
+class NoGuests:
     """Stands in for a pair of guests and for a Bench: these tests need no
     guest."""
 
@@ -50,7 +50,7 @@ class Nobody:
         pass
 
 
-PAIR = BENCH = Nobody
+PAIR = BENCH = NoGuests
 
 
 def lacking(path, expected):

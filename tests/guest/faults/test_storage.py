@@ -83,15 +83,15 @@ def test_nvme_connects_anew(bench):
     def work():
         storage.blocks(bench.one, device, bench.two, nvme.DISK, SIZES)
     try:
-        for vm, kind, arguments, anew in all_faults(bench):
+        for vm, kind, arguments, reconnects in all_faults(bench):
             before = connections()
             strike(bench, work, device, vm, kind, arguments)
             bench.one.must(f'for i in $(seq 300); do grep -q live {state} && '
                            'exit 0; sleep 0.1; done; exit 1', 60)
-            assert (connections() > before) == anew, (
+            assert (connections() > before) == reconnects, (
                 kind, arguments, bench.one.must('dmesg | tail -20'))
             bench.note(f'{vm.name}: {kind} {arguments}: ' +
-                       ('connected anew' if anew else 'went on'))
+                       ('connected again' if reconnects else 'went on'))
         work()
     finally:
         nvme.disconnect(bench.one, controller)
@@ -112,12 +112,12 @@ def test_nfs_goes_on(bench):
             assert storage.checksum(bench.two, f'{nfs.ROOT}/{size}',
                                     mebibytes) == wanted
     try:
-        for vm, kind, arguments, anew in all_faults(bench):
+        for vm, kind, arguments, reconnects in all_faults(bench):
             start = connected(bench)
             strike(bench, work, f'/mnt/{SIZES[0][0]}', vm, kind, arguments)
-            assert (connected(bench) != start) == anew, (kind, arguments)
+            assert (connected(bench) != start) == reconnects, (kind, arguments)
             bench.note(f'{vm.name}: {kind} {arguments}: ' +
-                       ('connected anew' if anew else 'went on'))
+                       ('connected again' if reconnects else 'went on'))
         work()
     finally:
         nfs.unmount(bench.one)

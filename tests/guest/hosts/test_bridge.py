@@ -13,7 +13,7 @@ SECONDS = 240
 HOME, AWAY = ['tap1', 'vx0'], ['vx0', 'tap1']
 
 
-def test_the_link_carries_what_the_guests_are_told(bench):
+def test_the_link_carries_the_mtu_of_the_guests(bench):
     """Frames of the full path MTU of 4096 pass, without fragments. 28 bytes
     are headers."""
     assert bench.pair.mtu == 9000
@@ -43,7 +43,7 @@ def test_ud_datagrams(bench):
     bench.verify('-t ud -s 4000 -n 32 -r 2 -V -R 64 -m 4096')
 
 
-def test_what_the_way_does_not_carry_is_lost_without_a_word(bench):
+def test_packets_too_large_for_the_underlay_are_lost_silently(bench):
     """Larger packets are lost without an error, as the page says about a
     host_mtu that is too large."""
     command = 'ib_write_bw -F -u 12 -n 20 -s '

@@ -25,7 +25,7 @@ def down(bench, processes):
     assert not left, left
 
 
-def test_rxe_in_the_place_of_virtio_rdma(bench):
+def test_rxe_instead_of_virtio_rdma(bench):
     processes = up(bench, '2', '--stack', 'rxe')
     try:
         command = 'ib_write_bw -F -d $VRDMA_DEVICE -x $VRDMA_GID -n 100'
@@ -63,7 +63,7 @@ def refused(bench, path, *texts):
     assert not bench.lab.status()
 
 
-def test_a_disk_without_a_system_is_told_of(bench):
+def test_a_disk_without_a_system_is_reported(bench):
     disk = bench.lab.work / 'empty.raw'
     with open(disk, 'wb') as f:
         f.truncate(64 << 20)
@@ -72,13 +72,13 @@ def test_a_disk_without_a_system_is_told_of(bench):
             'vda: ext4', 'LVM')
 
 
-def test_a_disk_that_is_damaged_is_told_of(bench):
+def test_a_disk_that_is_damaged_is_reported(bench):
     disk = bench.lab.work / 'damaged.qcow2'
     disk.write_bytes(b'QFI\xfb' + bytes(65536))
     refused(bench, disk, 'Unsupported qcow2 version')
 
 
-def test_packages_that_do_not_exist_are_told_of(bench):
+def test_packages_that_do_not_exist_are_reported(bench):
     done = bench.lab.fails('up', '1', '--image', str(image('bookworm')),
                            '--install', 'perftest,no-such-package')
     assert 'no-such-package' in done.err and 'bookworm' in done.err, str(done)

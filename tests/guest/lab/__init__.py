@@ -14,7 +14,7 @@ image      the root of such guests
 hotplug    the adapter comes and goes
 verified   traffic that is verified while something happens
 lanes      traffic that goes on until it is told to end
-soak       trouble of all kinds amid traffic
+soak       trouble of all kinds during traffic
 builds     building the broken device, and rdma-core's libibverbs
 programs   building the tests' programs; running a server with a client
 perftest   the perftest matrix and its output formats

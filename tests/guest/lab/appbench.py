@@ -2,9 +2,9 @@
 """Applications between two guests, over virtio-rdma and over rxe on the same
 link: `make bench-applications`.
 
-Rates are of 10^6 bytes, times are of one message, or of one exchange where the
-program says so. Each figure is the median of some runs, the stacks' in one
-pair of guests.
+Rates are of 10^6 bytes. Times are of one message, or of one exchange if the
+program says so. Each figure is the median of some runs. Both stacks run in the
+same pair of guests.
 """
 import json
 import re

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Two guests exchange RDMA traffic with well-known programs, over
-virtio-rdma and over rxe on the same link, and the figures side by side, with
-those of TCP on the guests' NICs where a program does the same over TCP."""
+"""Two guests exchange RDMA traffic with well-known programs, over virtio-rdma
+and over rxe on the same link. The table has the figures side by side, and
+those of TCP on the guests' NICs if a program does the same over TCP."""
 import json
 import re
 import time

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What two guests of one host reach, beside what cannot be beaten there and
-beside rxe: `make bench-guests`.
+"""The speed of two guests of one host, beside the limit of the host and beside
+rxe: `make bench-guests`.
 
-The floor of a rate is a copy of messages of the same size from one process's
-memory to another's, by memory that both share, as two QEMUs are; what one
-process does that has both memories stands beside it. The floor of a latency is
-the way to a process that has to wake up. All by tests/bench/copy-floor.c, in
-the same run.
+The limit of a rate is a copy of messages of the same size from one process's
+memory to another's, through shared memory, as between two QEMUs. The table
+also has the rate of one process that has both memories. The limit of a latency
+is the time to wake up another process. tests/bench/copy-floor.c measures both
+limits in the same run.
 """
 import re
 import statistics
@@ -36,16 +36,16 @@ TESTS = [perftest.Test('ib_write_bw', 65536, 300),
          perftest.Test('ib_write_bw', 64, 4000),
          perftest.Test('ib_write_lat', 64, 400),
          perftest.Test('ib_send_lat', 64, 400)]
-# What system calls are counted for: some seconds' work, less a short run,
-# which is loaded over 9p, connects and ends in the same way
+# The run whose system calls are counted: some seconds' work. The short run is
+# subtracted: it is loaded over 9p, connects and ends in the same way.
 COUNTED = perftest.Test('ib_write_bw', 65536, 8192)
 SHORT = perftest.Test('ib_write_bw', 65536, 64)
 FACTOR = {'rxe': 1, 'virtio-rdma': 8}
 
 
 def floor():
-    """{('pass' or 'copy', size): MB/s} of two processes and of one, in MB of
-    2^20 bytes, which are perftest's, and us of a hop as ('pass', 0)."""
+    """Return {('pass' or 'copy', size): MB/s} of two processes and of one, and
+    us of a hop as ('pass', 0). MB are perftest's, of 2^20 bytes."""
     sizes = sorted({test.size for test in TESTS if not test.latency})
     binary = build('copy-floor', [TOP / 'tests/bench/copy-floor.c'])
     said = subprocess.run([str(binary), *map(str, sizes)], check=True,
@@ -87,7 +87,8 @@ def told_calls(pair, stacks):
 
 
 def measure(name, rounds):
-    """{test: [value, ...]} of one wire, and the floors of each round."""
+    """Return {test: [value, ...]} of one wire, and the limits of each
+    round."""
     stack, link, in_thread = WIRES[name]
     rdma = stack == 'virtio-rdma'
     values, floors = {test: [] for test in TESTS}, []
@@ -140,7 +141,8 @@ def main(rounds=ROUNDS):
                   (('pass', 0 if test.latency else test.size),
                    ('copy', test.size))]
         if bounds[0] is None:
-            # A small message is no piece of a ring: what one process copies
+            # A small message is less than a piece of a ring: compare it with
+            # the copy of one process
             bounds[0] = bounds[1]
         peer = statistics.median(found[RXE][test])
         for name, values in found.items():

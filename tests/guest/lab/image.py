@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A root for guests that migrate.
 
-QEMU does not migrate a guest that has the host's root mounted by 9p. Such
-guests get all that they need in their initramfs: each file where the host
-has it, so that paths mean the same inside and outside.
+QEMU does not migrate a guest that has the host's root mounted by 9p. These
+guests have all files that they need in their initramfs. Each file has the same
+path as on the host.
 """
 import glob
 import os

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Traffic that goes on until it is told to end, or until an end of it is
-killed: programs that check each byte, in two guests.
+"""Traffic that runs until it is told to end, or until a test kills one end:
+programs in two guests that check each byte.
 
-All that is asked of a guest is asked in short calls by one thread: a call
-that is under way when a guest migrates gets no answer.
+One thread sends all requests to the guests, in short calls: a call that is in
+flight when a guest migrates gets no answer.
 """
 import re
 import time

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""libvirt in session mode: Debian's, unpacked, with guests whose domain XML is
-that of the page about it."""
+"""Debian's libvirt in session mode, unpacked, with guests whose domain XML is
+on the page about libvirt."""
 import json
 import os
 import pwd

@@ -198,7 +198,7 @@ def parser():
     cost.add_argument('--moves', type=int, default=9)
     cost.set_defaults(do=do_migration)
     long = commands.add_parser(
-        'soak', help='trouble of all kinds amid traffic, for a long time')
+        'soak', help='trouble of all kinds during traffic, for a long time')
     long.add_argument('--seconds', type=int, default=1200)
     long.add_argument('--seed', type=int, default=1)
     long.set_defaults(do=do_soak)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What migration costs: `make bench-migration`.
+"""The cost of a migration: `make bench-migration`.
 
-A guest migrates with more and more behind its adapter. Downtime is from the
-source's STOP to the destination's RESUME; what the adapter has of it is the
-time that it takes to save and to load it, by QEMU's own trace. The state's
-size is that of its section of a stream, as the stream describes itself.
+A guest migrates with more and more objects of its adapter. Downtime is the
+time from the source's STOP to the destination's RESUME. The adapter's part is
+the time to save and to load it, from QEMU's own trace. The size of its state
+is that of its section of a stream, from the stream's own description.
 
-How much memory QEMU leaves for the downtime is chance, within its limit: that
-is set low. Programs wait for events, or else the guest that stays would take
-the processors from both QEMUs all the time.
+The amount of memory that QEMU leaves for the downtime varies within its limit,
+which is set low. Programs wait for events: if they polled, the guest that
+stays would take the processors from both QEMUs.
 """
 import json
 import os

@@ -183,11 +183,11 @@ class TwoMovingGuests(TwoGuests):
 
 
 class MovingPair(TwoMovingGuests):
-    """Two guests that can migrate, in the place of a Pair. @objects: what
-    object-add is told, for each object that the hub gets at start. @cut:
-    destinations are not on the link before they run. What arrives earlier
-    waits in their sockets until then. @shm: every other QEMU of a guest sends
-    by shared memory. @machine, @emulators: as of a MovingVm."""
+    """Two guests that can migrate; replaces a Pair. @objects: arguments of
+    object-add, for each object that the hub gets at start. @cut: destinations
+    are not on the link before they run. Frames that arrive earlier wait in
+    their sockets until then. @shm: every second QEMU of a guest sends by
+    shared memory. @machine, @emulators: as of a MovingVm."""
 
     def __init__(self, tag, rdma=True, smp=1, mem='512M', extra=None,
                  objects=(), hotplug=False, accel='', cut=False, shm=False,

@@ -71,11 +71,10 @@ class Nested(Vm):
 
 
 class NestedPair:
-    """A nested guest and a peer of its host: in the place of guests 1 and 2
-    of a Pair. @devices: a function from the host, once it is up, to the
-    QEMU arguments that make the nested guest's netdev and adapter.
-    @peer_rdma: whether the peer has virtio-rdma. @host_append: more
-    parameters of the host's kernel."""
+    """A nested guest and a peer of its host; replaces guests 1 and 2 of a
+    Pair. @devices: a function from the running host to the QEMU arguments that
+    make the nested guest's netdev and adapter. @peer_rdma: whether the peer
+    has virtio-rdma. @host_append: more parameters of the host's kernel."""
 
     def __init__(self, tag, devices, rdma=True, series=None, peer_rdma=True,
                  host_append=''):

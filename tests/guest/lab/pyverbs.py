@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """rdma-core's own tests in a guest, on virtio-rdma and on rxe.
 
-Debian ships them as documentation of the package rdma-core; the Python
-bindings they need are those of python3-pyverbs. One guest speaks to itself.
+Debian ships them as documentation of the package rdma-core. Their Python
+bindings are those of python3-pyverbs. The queue pairs of one guest are
+connected to each other.
 """
 import gzip
 import json
@@ -38,8 +39,8 @@ NETDEV = ('-netdev', 'hubport,id=n0,hubid=0',
           '-netdev', 'hubport,id=n1,hubid=0,netdev=sink')
 
 # Why tests are skipped: the first pattern that a test and its reason match.
-# FOREIGN is what no RoCE device has, or no guest; LACKS is what one could
-# have, and docs/devel tells why this one does not.
+# FOREIGN has features that no RoCE device, or no guest, has. LACKS has
+# features that one could have, and docs/devel says why this device does not.
 FOREIGN = {
     'test_mlx5|test_efa|[Cc]uda': "other vendors' devices",
     'QP type 8|Raw Packet': 'raw Ethernet queue pairs, which NICs have',

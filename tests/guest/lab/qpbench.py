@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What many queue pairs cost: `make bench-qps`.
+"""The cost of many queue pairs: `make bench-qps`.
 
 A program of a guest writes 64 bytes at a time on 1, 16, 128... queue pairs in
-turn, each its own peer, and has the rate and the latency; QEMU's memory and
-the kernel's with so many idle queue pairs are looked at from outside.
+turn, each connected to itself, and reports the rate and the latency. The test
+reads the memory of QEMU and of the kernel while this many queue pairs are
+idle.
 """
 import re
 import statistics

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Tests of the device (tests/qtest) in a host with an RDMA device, which the
-backend of the device under test can use: rxe in User-mode Linux, or
-virtio-rdma in a guest."""
+backend under test can use: rxe in User-mode Linux, or virtio-rdma in a
+guest."""
 import re
 import shlex
 import time

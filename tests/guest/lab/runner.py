@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Runs the tests of a suite, which is a directory of tests/guest.
 
-A test file may say in GUESTS how its pair of guests is made (arguments of
-pair.Pair, or of what PAIR names instead), in SECOND which stack guest 2
-uses if not the one under test, and in SECONDS about how long it takes if that
-is long. ON_NETDEV says that its tests are about frames on the netdev, and not
-by shared memory, and AROUND is a context manager that each of them runs in,
-made with the Bench. Each function test_* gets a Bench, or what BENCH makes of
-the pair and the name of the stack instead. One pair serves all tests of a
-file, and of other files that want the same guests; it is booted again when a
-test has ended a guest or left it in a bad way. A test fails by an exception,
-and skips by raising Skip.
+A test file may set these names:
+
+GUESTS: arguments of pair.Pair, or of the class in PAIR, for its guests.
+SECOND: the stack of guest 2, if not the one under test. SECONDS: about how
+long the file takes, if that is long. ON_NETDEV: its tests are about frames on
+the netdev, not by shared memory. AROUND: a context manager made with the
+Bench, in which each test runs. BENCH: a function of the pair and the name of
+the stack.
+
+Each function test_* gets a Bench, or the result of BENCH. One pair serves all
+tests of a file, and of other files that want the same guests. The runner boots
+it again after a test that has ended a guest or left it unusable. A test fails
+by an exception, and skips by raising Skip.
 """
 import contextlib
 import importlib.util

@@ -240,5 +240,5 @@ def main(seconds, seed):
     for name in grown:
         print(f'FAILED: {name} grew by more than {GROWTH * 100:.0f} %')
     print(f'soak: {"failed" if grown else "passed"}' +
-          ('' if verdicts else '; too short a time to tell of memory'))
+          ('' if verdicts else '; too short to judge memory'))
     return 1 if grown else 0

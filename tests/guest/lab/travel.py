@@ -18,7 +18,7 @@ PATIENCE = '-k 19'
 
 def require_device(bench):
     if bench.stack == 'rxe':
-        raise Skip('rxe is no device')
+        raise Skip('rxe is not a device of QEMU')
 
 
 def wait_for_more(job, count, than, seconds=60):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """User-mode Linux: a kernel of its own with rxe, as a process of this machine.
 
-Programs run in it at the machine's own speed, their system calls do not. So
-it is the host for guests that are to have a host with an RDMA device: QEMU in
-it emulates once, where a guest in a lab guest would be emulated twice.
+Programs in it run at the machine's own speed, except for system calls. So it
+serves as the host of guests that need a host with an RDMA device. QEMU in it
+emulates once; a guest in a lab guest would be emulated twice.
 
-The kernel is made from Debian's package of the kernel's source, at about the
+The kernel is built from Debian's package of the kernel's source, at about the
 version that other guests run, with lab/uml.config.
 """
 import os

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Speed of rdma-verbs: `make bench-verbs`.
 
-The same programs, with the same peer, in a host with rxe (User-mode Linux)
-and in a guest of it that has this rxe by rdma-verbs. The host has one
-processor: while it measures for itself the guest is stopped, and programs
-wait for events where they can instead of polling.
+The same programs run, with the same peer, in a host with rxe (User-mode Linux)
+and in a guest of it that uses this rxe by rdma-verbs. The host has one
+processor: while the host measures itself, the guest is stopped. Programs wait
+for events instead of polling if they can.
 
-Where a message's time goes is taken from the clocks of QEMU's threads, as the
-host's kernel keeps them: a run of many messages less one of few.
+The split of a message's time comes from the clocks of QEMU's threads in the
+host's kernel: those of a run of many messages less those of a run of few.
 """
 import json
 import os
@@ -116,7 +116,7 @@ class Clocks:
         'QEMU': "QEMU's main loop",
         'verbs': "the host's kernel for the main loop",
         'else': "all other of the host, its interrupts when idle",
-        'idle': 'nobody: the peer has to act',
+        'idle': 'no one: the peer has to act',
     }
 
     def __init__(self, host, vm):

@@ -100,7 +100,7 @@ class Check:
             lines.append(f'#   {frames} frames by shared memory')
         print('\n'.join(lines), flush=True)
 
-    def tell_of_memory(self):
+    def report_memory(self):
         """With WIRE=shm: report which tests passed without shared memory."""
         def files(names):
             count = collections.Counter(name.split(':')[0] for name in names)
@@ -180,7 +180,7 @@ class Check:
         counts = self.counts
         print(f'1..{sum(counts.values())}')
         if wire.chosen() == 'shm':
-            self.tell_of_memory()
+            self.report_memory()
         print(f'# guest: {counts["ok"]} passed, {counts["not ok"]} failed, '
               f'{counts["skip"]} skipped in '
               f'{time.monotonic() - began:.0f} s')

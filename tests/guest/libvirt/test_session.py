@@ -35,25 +35,25 @@ def test_perftest(bench):
     bench.exchange(command, command, '-d {} -x {}')
 
 
-def test_suspend_and_resume_amid_traffic(bench):
+def test_suspend_and_resume_during_traffic(bench):
     with verified_traffic(bench, TRAFFIC + libvirt.PATIENCE):
         bench.one.virsh('suspend')
         bench.one.virsh('resume')
 
 
-def test_save_and_restore_amid_traffic(bench):
+def test_save_and_restore_during_traffic(bench):
     with verified_traffic(bench, TRAFFIC + libvirt.PATIENCE):
         bench.one.save_and_restore()
 
 
-def test_managed_save_and_start_amid_traffic(bench):
+def test_managed_save_and_start_during_traffic(bench):
     with verified_traffic(bench, TRAFFIC + libvirt.PATIENCE):
         bench.one.virsh('managedsave')
         bench.one.virsh('start')
         bench.one.hear()
 
 
-def test_live_migration_to_the_other_host_and_back_amid_traffic(bench):
+def test_live_migration_to_the_other_host_and_back_during_traffic(bench):
     with verified_traffic(bench, TRAFFIC + libvirt.PATIENCE):
         for session in reversed(bench.pair.sessions):
             bench.one.migrate(session)

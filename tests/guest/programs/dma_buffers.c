@@ -125,7 +125,7 @@ int main(int argc, char **argv)
     self_connect(qp);
 
     refuse(pd, OFFSET, SIZE, buffer.fd, "that ends behind its buffer");
-    refuse(pd, 0, 4096, 0, "of what is no DMA buffer");
+    refuse(pd, 0, 4096, 0, "of memory that is not a DMA buffer");
     mr = ibv_reg_dmabuf_mr(pd, OFFSET, LENGTH, IOVA, buffer.fd, SELF_ACCESS);
     if (!mr) {
         fail("ibv_reg_dmabuf_mr: %s", strerror(errno));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * no_syscalls: a queue pair, its own peer, sends, receives, polls and arms its
- * CQ, in a process that any system call would end but for those to tell the
+ * CQ, in a process that any system call would end except those to tell the
  * time and to exit.
  *
  *   no_syscalls DEVICE GID_INDEX

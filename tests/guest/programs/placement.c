@@ -217,7 +217,7 @@ static void make_qp(void)
     }
     qpx = ibv_qp_to_qp_ex(qp);
     if (!qpx) {
-        fail("the queue pair is no extended one");
+        fail("the queue pair is not an extended one");
     }
     check(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
                         IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), "INIT");

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # with_packages.sh DIR COMMAND...: runs a command that sees the Debian packages
-# unpacked in DIR as if they were installed. Nobody else sees them.
+# unpacked in DIR as if they were installed. No other process sees them.
 set -e
 root=$1
 shift

@@ -67,7 +67,7 @@ def test_deep_cq_loses_nothing(bench):
     check(bench, 'deep_cq')
 
 
-def test_deep_cq_wakes_who_waits(bench):
+def test_deep_cq_wakes_a_waiting_program(bench):
     only_ours(bench)
     check(bench, 'deep_cq_with_events')
 
@@ -77,7 +77,7 @@ def test_resize_cq(bench):
     check(bench, 'resize_cq')
 
 
-def test_arming_tells_once_and_never_too_late(bench):
+def test_arming_raises_one_event_and_never_too_late(bench):
     only_ours(bench)
     check(bench, 'arming')
 

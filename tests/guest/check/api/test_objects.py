@@ -141,7 +141,7 @@ def test_multicast_reaches_all_members_of_the_device(bench):
     run_case(bench, 'mcast-loopback ::ffff:239.1.2.3')
 
 
-def test_multicast_spares_who_wants_no_copies(bench):
+def test_multicast_spares_a_queue_pair_that_blocks_its_copies(bench):
     run_case(bench, 'mcast-block ff15::1:2:3', 6)
 
 

@@ -23,7 +23,7 @@ f.write((0x100 if int(sys.argv[1]) else 0x700).to_bytes(2, 'little'))
 
 def require_device(bench):
     if bench.stack == 'rxe':
-        raise Skip('rxe is no device')
+        raise Skip('rxe is not a device of QEMU')
 
 
 def test_an_idle_adapter_is_unplugged_and_plugged_in(bench):

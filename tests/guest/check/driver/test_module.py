@@ -75,7 +75,7 @@ def test_a_device_that_needs_a_reset_is_given_up(bench):
 
 def test_shutting_down_resets_the_device(bench):
     if bench.stack == 'rxe':
-        raise Skip('rxe is no device')
+        raise Skip('rxe is not a device of QEMU')
     vm = bench.two
     path = next(d['path'] for d in vm.qmp('x-query-virtio')
                 if d['name'] == 'virtio-rdma')

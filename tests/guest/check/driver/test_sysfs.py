@@ -11,7 +11,7 @@ NIC_DRIVER = '/sys/bus/virtio/drivers/virtio_net'
 def function(bench):
     """Return the PCI directory of guest 1's adapter."""
     if bench.stack == 'rxe':
-        raise Skip('rxe is no PCI function')
+        raise Skip('rxe is not a PCI function')
     vm = bench.one
     path = f'{CLASS}/{bench.device(vm)}/device'
     assert vm.must(f'readlink -f {path}/subsystem').strip() == \

@@ -8,7 +8,7 @@ PAIR = libvirt.LibvirtPair
 SECONDS = 30
 
 
-def test_a_domain_is_saved_and_restored_amid_traffic(bench):
+def test_a_domain_is_saved_and_restored_during_traffic(bench):
     with verified_traffic(bench, '-s 16384 -n 64 -q 2 -m 4096 -e ' +
                           libvirt.PATIENCE):
         bench.one.save_and_restore()

@@ -21,7 +21,7 @@ HOST_ONLY = {'timeouts-late'}
 
 def only_ours(bench):
     if bench.stack == 'rxe':
-        raise Skip('QEMU knows nothing of rxe')
+        raise Skip('QEMU has no information about rxe')
 
 
 def query(bench, *objects, **arguments):
@@ -168,7 +168,7 @@ def test_counters_are_those_that_the_guest_sees(bench):
         assert seen[name.replace('-', '_')] == value, (name, seen, told)
 
 
-def test_an_error_is_told_of(bench):
+def test_an_error_is_reported(bench):
     only_ours(bench)
     before = query(bench)
     # The server died during the transfer, so no one answers.
@@ -200,7 +200,7 @@ def test_an_error_is_told_of(bench):
             job.wait(10)
 
 
-def test_a_thousand_queue_pairs_are_told_of_amid_their_work(bench):
+def test_a_thousand_queue_pairs_are_listed_while_they_write(bench):
     only_ours(bench)
     if queues():
         raise Skip('there are virtqueues for 126 queue pairs')

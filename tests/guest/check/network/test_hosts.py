@@ -8,7 +8,7 @@ PAIR = HostedPair
 SECONDS = 30
 
 
-def test_a_guest_moves_to_the_other_host_and_back_amid_traffic(bench):
+def test_a_guest_moves_to_the_other_host_and_back_during_traffic(bench):
     settled(bench.pair, 1, ['tap1', 'vx0'])
     with verified_traffic(bench, '-s 16384 -n 64 -q 2 -m 4096 -e'):
         for where in (['vx0', 'tap1'], ['tap1', 'vx0']):

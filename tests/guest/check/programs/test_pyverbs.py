@@ -27,7 +27,7 @@ def test_their_runner_finds_the_nic(bench):
     """run_tests.py finds the address in device/net, and skips tests without
     it."""
     if bench.stack == 'rxe':
-        raise Skip('rxe is no PCI function')
+        raise Skip('rxe is not a PCI function')
     pyverbs.prepare()
     vm = bench.one
     done = vm.run(f'cd {pyverbs.tests()} && /usr/bin/python3 -B run_tests.py '

@@ -50,7 +50,7 @@ def trial(bench, *faults, after=0, one_in=1, seed=SEED, seconds=1,
     logs such a line. Return (kernel log, number of completed work
     requests)."""
     if bench.stack == 'rxe':
-        raise Skip('rxe is no device')
+        raise Skip('rxe is not a device of QEMU')
     vm = bench.one
     module = builds.broken_device(vm.kernel.series)
     mask = sum(FAULTS[name] for name in faults)
@@ -111,7 +111,7 @@ def test_commands_without_a_response(bench):
         trial(bench, 'silent', after=after, until='no response to command')
 
 
-def test_completions_of_nothing(bench):
+def test_completions_without_a_request(bench):
     trial(bench, 'cqe', after=200, one_in=8, until=WRONG_CQE)
 
 

@@ -8,7 +8,7 @@ from lab.runner import Skip
 
 def test_an_error_and_a_queue_pair_that_is_stuck(bench):
     if bench.stack == 'rxe':
-        raise Skip('QEMU knows nothing of rxe')
+        raise Skip('QEMU has no information about rxe')
     commands = bench.verify_commands('-s 4096 -n 32 -r 1 -V')
     with fault(bench.one, 'completion-error', opcode='rdma-write', after=2,
                status='rnr-retry-exc-err') as made:

@@ -11,7 +11,7 @@ SECONDS = 60
 
 def test_traffic_goes_on_after_trouble_of_each_kind(bench):
     if bench.stack == 'rxe':
-        raise Skip('rxe is no device')
+        raise Skip('rxe is not a device of QEMU')
     sample = soak.Soak(bench, 1, bench.note)
     sample.cycle(soak.KINDS, bench.one)
     bench.note(sample.line(1))

@@ -144,7 +144,7 @@ def test_what_is_written_elsewhere_stays_in_the_guest(bench):
     assert 'stay in the guests' in done.err, str(done)
 
 
-def test_a_command_that_takes_too_long_is_killed_and_told_of(bench):
+def test_a_command_that_takes_too_long_is_killed_and_reported(bench):
     done = bench.lab.fails('run', '-g', '2', '-t', '1', '--', 'sleep', '600')
     assert done.rc == 124 and 'no end after 1 s' in done.err, str(done)
     bench.lab.call('run', '-g', '2', '--', 'sh', '-c', '! pgrep -x sleep')
@@ -171,7 +171,7 @@ def test_a_server_and_a_client_that_waits_for_it(bench):
     assert server.returncode == 0, out + err
 
 
-def test_who_waits_for_a_server_that_fails_fails(bench):
+def test_a_client_fails_if_the_server_that_it_waits_for_fails(bench):
     lab = bench.lab
     client = lab.begin('run', '-g', '3', '--after', '2:18515', '--', 'true')
     server = lab.fails('run', '-g', '2', '--', 'sh', '-c', 'exit 3')
@@ -249,7 +249,7 @@ def test_a_fault_strikes_a_program(bench):
     assert json.loads(lab.call('qmp', '3', 'query-rdma-faults').out) == []
 
 
-def test_qemu_tells_of_the_adapter_and_says_why_it_refuses(bench):
+def test_qemu_reports_on_the_adapter_and_why_it_refuses(bench):
     lab = bench.lab
     found = json.loads(lab.call('qmp', '2', 'query-rdma').out)
     assert [device['device'] for device in found] == ['rdma0'], found
