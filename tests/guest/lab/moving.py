@@ -44,10 +44,10 @@ def _stamp(event):
 
 
 class MovingVm(Vm):
-    """A guest with its root in memory. @devices: a function from the number
-    of the QEMU process, counted from 0, to QEMU arguments. @attach(number,
-    up): connects a process to the link, or cuts it off. @emulators: programs
-    that the processes are, in turn, if not the one under test."""
+    """A guest with its root in memory. @devices: a function from the number of
+    the QEMU process, counted from 0, to QEMU arguments. @attach(number, up):
+    connects a process to the link, or disconnects it. @emulators: the programs
+    of the processes in turn, if not the one under test."""
 
     def __init__(self, name, directory, devices, attach=None, mem='512M',
                  emulators=(), **options):

@@ -86,12 +86,13 @@ class TwoGuests:
 class Pair(TwoGuests):
     """Two guests on one link.
 
-    link is one of wire.WIRES. extra is a function from guest index to more
-    QEMU arguments, objects one to the arguments of object-add for objects
-    that the guests get at start, options one to more properties of the
-    adapter. accel is what QEMU's accelerator is told besides, such as
-    ',tb-size=64', series that of the guests' kernel, append more parameters
-    of it, archs the architectures of the two, mem the memory of each.
+    link is one of wire.WIRES. extra, objects and options are functions of the
+    guest's index. extra returns more QEMU arguments, objects the arguments of
+    object-add for objects that the guests get at start, and options more
+    properties of the adapter. accel has more options of QEMU's accelerator,
+    such as ',tb-size=64', and append more parameters of the guests' kernel.
+    series is that of the kernel, archs has the architecture of each guest, and
+    mem is the memory of each.
     """
 
     def __init__(self, tag, link=None, rdma=True, iommu=False, smp=1,

@@ -87,7 +87,7 @@ def _lay_out(source, arch=NATIVE):
 
 
 def prepare_foreign(arch):
-    """Bindings and tests are in the root of such guests."""
+    """Nothing to do: bindings and tests are in the root of such guests."""
     _lay_out(foreign.root(arch) / INSTALLED.relative_to('/'), arch)
 
 
@@ -223,8 +223,8 @@ def group(test, why):
 
 
 def skips(results):
-    """Lines on what is skipped: by what is missing, and test by test unless
-    that is nothing for a RoCE device."""
+    """Return lines about skipped tests, grouped by the missing feature. They
+    name each test, except those for features that no RoCE device has."""
     groups = {}
     for test, (kind, _, why) in sorted(results.items()):
         if kind == 'skip':
@@ -274,7 +274,8 @@ def judged(ours, rxe):
 
 
 def main(stack, cm, pattern):
-    """Run the tests on one stack, or on both and compare; the exit code."""
+    """Run the tests on one stack, or on both and compare. Return the exit
+    code."""
     what = f"rdma-core {prepare()}'s own tests"
     RESULTS.mkdir(parents=True, exist_ok=True)
     names = [RXE, OURS] if stack == 'both' else [stack]

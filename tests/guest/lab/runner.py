@@ -45,7 +45,7 @@ def port_counters(vm, device):
 
 
 class Skip(Exception):
-    """The machine lacks something the test needs; the text says what."""
+    """The machine lacks something that the test needs; the text names it."""
 
 
 def ends_guests(test):
@@ -215,9 +215,9 @@ class Tests:
 
 
 class Runner:
-    """Runs tests one after the other. tell(kind, name, seconds, detail,
-    frames) is called for each; the kind is that of a line of TAP, or 'skip',
-    frames what wire.Memory tells, with WIRE=shm."""
+    """Runs tests in sequence. It calls tell(kind, name, seconds, detail,
+    frames) for each test. The kind is that of a line of TAP, or 'skip'. frames
+    is the number from wire.Memory, with WIRE=shm."""
 
     def __init__(self, stack, tell):
         self.stack = stack

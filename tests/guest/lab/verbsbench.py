@@ -45,9 +45,9 @@ TIMEOUT = 180
 
 
 class Side:
-    """One end of the comparison: who runs the client, beside the peer. As
-    far as perftest.run() asks, a Pair. @factor: how many times as many
-    messages. @other: a guest that stands still meanwhile."""
+    """One end of the comparison: the machine that runs the client, and the
+    peer. perftest.run() uses it as a Pair. @factor: how many times as many
+    messages. @other: a guest that is stopped meanwhile."""
 
     def __init__(self, name, vm, peer, stacks, factor, other=None):
         self.name, self.one, self.two = name, vm, peer

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * hold_region DEVICE MEBIBYTES: register so much memory, all of it written
- * once, say so and wait.
+ * hold_region DEVICE MEBIBYTES: register that much memory, after a write to all
+ * of it, report that and wait.
  */
 #include <infiniband/verbs.h>
 #include <stdio.h>

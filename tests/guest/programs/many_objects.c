@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * many_objects: create as many protection domains, completion queues, queue
- * pairs and memory regions as the device says it has, use each, see one more
- * refused, destroy all, and do it again: a device that loses one on the way
- * has fewer the second time.
+ * pairs and memory regions as the device promises, use each, require that one
+ * more is refused, destroy all, and repeat. If the device leaks one, the second
+ * round has fewer.
  *
  *   many_objects -d DEVICE -g GID_INDEX [-m MOST] [-r ROUNDS]
  *

@@ -3,8 +3,8 @@
  * rdma_placement -d DEVICE -g GID-INDEX [CLIENT-OPTIONS] [SERVER]
  *
  * FLUSH and ATOMIC WRITE between two devices, by libibverbs' extended API. The
- * server (without SERVER) looks at its memory when the client says that a
- * request is complete. The program needs a libibverbs with ibv_wr_flush().
+ * server (without SERVER) checks its memory when the client reports that a
+ * request has completed. The program needs a libibverbs with ibv_wr_flush().
  */
 #include <errno.h>
 #include <netdb.h>

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qp_rates: writes of 64 bytes on 1, 16, 128... queue pairs in turn, each its
- * own peer: how many there are in a second, and how long one takes alone.
+ * qp_rates: writes of 64 bytes on 1, 16, 128... queue pairs in turn, each
+ * connected to itself. It measures the number of writes in a second, and the
+ * time of a single one.
  *
  *   qp_rates -d DEVICE -g GID_INDEX [-n MESSAGES] [-a ALONE] QPS...
  *
- * ALONE messages, by default MESSAGES / 10, are each posted when the one
- * before is done. For each QPS there is a line: "qps N rate MESSAGES_PER_SECOND
- * latency MICROSECONDS". If no message is done for a minute it says "stuck",
- * and waits for a line of input before it fails, so that the device can be
- * looked at.
- * Before and after that it waits for a line of input, with nothing but these
- * queue pairs and with none, so that their memory can be looked at.
+ * For the latency ALONE messages, by default MESSAGES / 10, are posted one by
+ * one. For each QPS there is a line: "qps N rate MESSAGES_PER_SECOND latency
+ * MICROSECONDS". If no message completes for a minute, the program says
+ * "stuck", and waits for a line of input before it fails, so that a person or a
+ * test can examine the device.
+ *
+ * It also waits for a line of input before the writes, with only these queue
+ * pairs, and after them, with none, so that a test can measure their memory.
  */
 #include <errno.h>
 #include <stdbool.h>

@@ -23,7 +23,7 @@ TIMEOUT = 30
 
 
 def message(i):
-    """Every message is different."""
+    """Return message n; all messages are different."""
     size = SIZES[i % len(SIZES)]
     seed = hashlib.sha256(str(i).encode()).digest()
     return (seed * (size // 32 + 1))[:size]

@@ -47,7 +47,8 @@ MODES = ('SMC-R', 'TCP', 'SMC-D')
 
 
 class Netlink:
-    """Requests to the kernel, and all that it answers to one."""
+    """A socket for requests to the kernel, and for all messages of each
+    answer."""
 
     def __init__(self, protocol):
         self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW,
@@ -121,7 +122,7 @@ def setup(nic, device):
 
 
 def modes():
-    """How the kernel carries each connection there is."""
+    """Return how the kernel carries each connection."""
     found = []
     request = struct.pack('=BBBB48x', AF_SMC, 0, 0,
                           1 << (SMC_DIAG_FALLBACK - 1))
@@ -139,7 +140,7 @@ def modes():
 
 
 def smc_socket():
-    """Addresses are those of TCP."""
+    """Create an SMC socket; its addresses are those of TCP."""
     s = socket.socket(AF_SMC, socket.SOCK_STREAM, 0)
     s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0,
                       fileno=s.detach())
@@ -176,7 +177,7 @@ def ask(s, number):
 
 
 class Worker(threading.Thread):
-    """One connection; join() raises what it raised."""
+    """One connection. join() raises the exception of the thread."""
 
     def __init__(self, function, *args):
         super().__init__(daemon=True)

@@ -38,7 +38,7 @@ class Bench:
 
     @property
     def async_fd(self):
-        """The only such file of this process."""
+        """Return the only file of asynchronous events in this process."""
         for name in os.listdir('/proc/self/fd'):
             try:
                 if 'infinibandevent' in os.readlink(f'/proc/self/fd/{name}'):
@@ -72,7 +72,7 @@ class Bench:
         return attr
 
     def rc_pair(self, cq):
-        """Two QPs, the first one in RTS, the second in RTR."""
+        """Return two QPs, the first one in RTS, the second in RTR."""
         one = self.qp(e.IBV_QPT_RC, cq)
         two = self.qp(e.IBV_QPT_RC, cq)
         two.to_rtr(self.attributes(one))
@@ -87,7 +87,7 @@ class Bench:
         return qp
 
     def event(self, wanted, timeout=20):
-        """Wait for an event; others are a failure."""
+        """Wait for this event; another one is a failure."""
         found = self.next_event(timeout)
         assert found == wanted, f'event {found}, not {wanted}'
 
@@ -110,7 +110,7 @@ def completions(cq, count, timeout=20):
 
 
 def refused(call, *arguments):
-    """The error number by which a call fails."""
+    """Return the errno with which a call fails."""
     try:
         call(*arguments)
     except PyverbsRDMAError as error:
@@ -119,7 +119,8 @@ def refused(call, *arguments):
 
 
 def check_qp_events(bench):
-    """COMM_EST, then SQ_DRAINED, then the responder's access violation."""
+    """COMM_EST comes first, then SQ_DRAINED, then the responder's access
+    violation."""
     cq = CQ(bench.context, 64)
     one, two = bench.rc_pair(cq)
     two.post_recv(RecvWR(num_sge=1, sg=[bench.sge()]))
@@ -140,7 +141,7 @@ def check_qp_events(bench):
 
 
 def check_no_event_after_destroy(bench):
-    """Neither of the destroyed QP, nor for the next one with its number."""
+    """A destroyed QP has no event, nor has the next one with its number."""
     cq = CQ(bench.context, 64)
     for _ in range(20):
         one, two = bench.rc_pair(cq)
@@ -157,8 +158,8 @@ def check_no_event_after_destroy(bench):
 
 
 def check_deep_cq(bench):
-    """A CQ three times as deep as the largest ring loses nothing, and tells
-    in order."""
+    """A CQ three times as deep as the largest ring loses nothing, and keeps
+    the order of completions."""
     depth, count = 1000, 3072
     cq = CQ(bench.context, count)
     assert cq.cqe >= count, cq.cqe
@@ -178,7 +179,7 @@ def check_deep_cq(bench):
 
 
 def check_deep_cq_with_events(bench):
-    """Completions that were kept back wake who waits."""
+    """Completions that were pending wake a program that waits."""
     channel = CompChannel(bench.context)
     count = 1500
     cq = CQ(bench.context, count, None, channel)
@@ -201,7 +202,8 @@ def check_deep_cq_with_events(bench):
 
 
 def check_resize_cq(bench):
-    """Up and down, and not below what waits there."""
+    """The depth can grow and shrink, but not below the number of waiting
+    completions."""
     cq = CQ(bench.context, 8)
     qp = bench.ud(cq, 64)
     cq.resize(100)
@@ -222,8 +224,8 @@ def check_resize_cq(bench):
 
 
 def check_arming(bench):
-    """An event for each completion that comes after arming, none for those
-    before; solicited ones only, if so wished."""
+    """A completion after arming raises an event, one before it does not. If
+    the program arms so, only solicited ones do."""
     channel = CompChannel(bench.context)
     cq = CQ(bench.context, 64, None, channel)
     qp = bench.ud(cq)
@@ -237,7 +239,8 @@ def check_arming(bench):
         completions(cq, 2)
 
     def expect(count):
-        """Events so far, given some time for too many to come."""
+        """Require this many events, after some time in which more could
+        come."""
         found = 0
         while select.select([channel_fd()], [], [],
                             20 if found < count else 0.2)[0]:
@@ -277,7 +280,7 @@ def check_arming(bench):
 
 
 def check_vlan_of_datagrams(bench):
-    """The extended CQ tells it."""
+    """The extended CQ has the VLAN."""
     cq = CQEX(bench.context, CqInitAttrEx(
         cqe=64, wc_flags=e.IBV_WC_STANDARD_FLAGS | e.IBV_WC_EX_WITH_CVLAN))
     qp = bench.ud(cq)
