@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What guests of one host cannot be faster than: a copy from the memory of one
- * to that of another, and the way to another process that has to wake up.
+ * Lower bounds for traffic between guests of one host: a copy from the memory
+ * of one to that of another, and a wake-up of another process.
  *
  *     copy-floor SIZE...
  *
- * prints "copy SIZE RATE" for each, where one process has both memories,
- * "pass SIZE RATE", where each memory has a process and what is between them is
- * shared, in bytes/us, and "hop TIME" in us. Memories are files of memory that
- * are mapped shared, as QEMU maps those of guests; each copy is between the
- * same places, as a benchmark's are.
+ * prints "copy SIZE RATE" for each SIZE, where one process has both memories,
+ * "pass SIZE RATE", where each memory has its own process and the ring between
+ * them is shared, both in bytes/us, and "hop TIME", a wake-up, in us. Memories
+ * are shared mappings of memfds, as QEMU maps guest memory. Each copy is
+ * between the same places, as in a benchmark.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -28,7 +28,7 @@
 
 #define COPY_BYTES (1ull << 30)
 #define HOPS 20000
-/* As rdma-roce has it: the ring, and the payload of a frame */
+/* The values of rdma-roce: the ring, and the payload of a frame */
 #define RING_SIZE (1u << 20)
 #define PIECE 4096
 
@@ -80,13 +80,13 @@ static void copy(size_t size)
     munmap(to, size);
 }
 
-/* Bytes written and bytes read so far, in front of the ring */
+/* Bytes written and bytes read so far, at the start of the ring */
 typedef struct Positions {
     _Alignas(64) _Atomic uint64_t written;
     _Alignas(64) _Atomic uint64_t read;
 } Positions;
 
-/* Where there are too few processors for both, the other one has its turn. */
+/* Yield to the other process in case there are too few processors for both. */
 static void wait_a_little(unsigned *waited)
 {
     if (++*waited % 1000 == 0) {
@@ -122,7 +122,7 @@ static void copy_out(Positions *at, const uint8_t *ring, uint8_t *to,
     }
 }
 
-/* Two processes that do nothing but copy, each on a processor of its own */
+/* Two processes that only copy, each on its own processor */
 static void pass(size_t size)
 {
     uint8_t *shared = memory_of_a_guest(PIECE + RING_SIZE);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Throughput of the engine alone: two engines on one thread, joined by
- * memory. Each frame is made with its ICRC, copied once into a contiguous
- * buffer as a netdev would, checked, and its payload copied to where it
- * belongs.
+ * Throughput of the engine alone: two engines on one thread, joined by memory.
+ * Each frame is built with its ICRC, copied once into a contiguous buffer like
+ * a netdev does, and checked. Then its payload is copied to the destination.
  *
- * Figures are given beside two floors that the same run measures: the same
- * bytes, in pieces of the MTU, with their CRC32 computed, copied once, and
- * their CRC32 computed again; nothing that carries RoCE can be faster. The
- * second one ("link") copies twice, to the wire and from there, as the link of
- * this benchmark and every netdev makes it.
+ * Each figure comes with two lower bounds of the same run. The first computes
+ * the CRC32 of the same bytes in pieces of the MTU, copies them once, and
+ * computes the CRC32 again: no implementation of RoCE can be faster. The second
+ * one ("link") copies twice, to the wire and from there, as the link of this
+ * benchmark and every netdev makes it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +31,7 @@ typedef struct Peer {
     RoceEngine *engine;
     uint8_t *mem;
     uint64_t sent;                  /* completions */
-    uint64_t recvs;                 /* receives that the engine pulled */
+    uint64_t recvs;                 /* receives taken by the engine */
     bool failed;
 } Peer;
 
@@ -41,17 +40,17 @@ typedef struct Cell {
     uint32_t opcode;
     RdmaMtu mtu;
     uint32_t size;                  /* bytes of a message */
-    unsigned depth;                 /* messages under way, of each QP */
+    unsigned depth;                 /* outstanding messages of each QP */
     unsigned qps;
 } Cell;
 
-/* The send queue of a QP: messages since it was made */
+/* The send queue of a QP: messages since its creation */
 typedef struct Sends {
     uint64_t posted;
     uint64_t pulled;
 } Sends;
 
-static const Cell *cell;            /* the one that runs */
+static const Cell *cell;            /* running now */
 static Peer peers[2];
 static Sends sends[MAX_QPS];        /* of peers[0] */
 static RoceTxFrame tx_frame;
@@ -60,11 +59,11 @@ static int64_t virtual_now;
 
 static unsigned opt_rounds = 9;
 static unsigned opt_ms = 20;
-static unsigned opt_messages;       /* of a round; 0: what fits in opt_ms */
+static unsigned opt_messages;       /* of a round; 0: by opt_ms */
 static unsigned opt_mtu;            /* only this one; 0: all */
 static unsigned opt_size;
 
-/* CPU time: what else the machine does shall not count. */
+/* CPU time, so that other load of the machine does not count. */
 static int64_t clock_ns(void)
 {
     struct timespec ts;
@@ -113,7 +112,7 @@ static void bench_event(void *opaque, const RdmaEvent *event)
 {
 }
 
-/* Message @n of all QPs has this place in both memories. */
+/* Place of message @n, counted over all QPs, in both memories */
 static RdmaSge place_of(uint64_t n)
 {
     return (RdmaSge) { n * cell->size % REGION, cell->size, KEY };
@@ -147,7 +146,7 @@ static void bench_put_back_send(void *opaque, uint32_t qpn,
     sends[qpn - QPN].pulled--;
 }
 
-/* There is always one. */
+/* The consumer always has a receive. */
 static bool bench_next_recv(void *opaque, RdmaQueue queue, uint32_t id,
                             bool flush, RdmaRecvWr *wr)
 {
@@ -287,7 +286,7 @@ static void tear_down(void)
     roce_free(peers[1].engine);
 }
 
-/* Carry all that one side has to send over to the other. */
+/* Carry all frames of one side to the other. */
 static bool carry(unsigned from)
 {
     RoceEngine *e = peers[from].engine, *to = peers[!from].engine;
@@ -309,7 +308,7 @@ static bool carry(unsigned from)
     return moved;
 }
 
-/* QPs take turns, with all that one has under way. */
+/* QPs take turns; each posts all of its outstanding messages. */
 static void post_send(const Cell *c, uint64_t n)
 {
     uint32_t qp = n / c->depth % c->qps;
@@ -330,7 +329,7 @@ static int64_t run_engine(const Cell *c, uint64_t count)
         bool moved;
 
         virtual_now += 1000;
-        /* Of several QPs all are done before the next turn. */
+        /* With several QPs, all messages complete before the next turn. */
         room = c->qps == 1 ? c->depth - (posted - peers[0].sent) :
                posted == peers[0].sent ? c->depth * c->qps : 0;
         while (posted < target && room--) {
@@ -343,7 +342,7 @@ static int64_t run_engine(const Cell *c, uint64_t count)
             exit(1);
         }
         if (!moved && peers[0].sent < target) {
-            /* A peer that waits for a timer shall not hold us up */
+            /* Expire timers at once, so that a peer does not wait for them */
             int64_t a = roce_next_deadline(peers[0].engine);
             int64_t b = roce_next_deadline(peers[1].engine);
 
@@ -360,8 +359,8 @@ static int64_t run_engine(const Cell *c, uint64_t count)
 }
 
 /*
- * The floor is the CRC twice and one copy. @link adds a copy, as the link is
- * not the memory of either side.
+ * The lower bound is two CRCs and one copy. @link adds a copy, because the link
+ * is not in the memory of either side.
  */
 static int64_t run_floor(const Cell *c, uint64_t count, bool link)
 {
@@ -388,7 +387,7 @@ static int64_t run_floor(const Cell *c, uint64_t count, bool link)
         }
     }
     if (sink) {
-        /* Both sides had the same bytes */
+        /* Both sides have the same bytes */
         fprintf(stderr, "roce-bench: the floor does not add up\n");
         exit(1);
     }

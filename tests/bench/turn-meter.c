@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Measures how long the main loop of a QEMU works between two waits, while it
- * holds the BQL. Preloaded, it stands between QEMU and ppoll() of libc, counts
- * the CPU time of the thread that QEMU started with, and keeps the longest in
- * the file that TURN_METER names. CPU time, since on a busy machine any turn
- * may take long by the clock. Behind it is the longest with waits for locks,
- * those of the kernel, too: by the clock, without what the thread has waited
- * for a processor, if the kernel tells.
+ * holds the BQL. The preloaded library wraps ppoll() of libc, measures the CPU
+ * time of QEMU's first thread, and stores the longest turn in the file that
+ * TURN_METER names. It uses CPU time because on a busy machine any turn may
+ * take long by the clock. Behind it is the longest with waits for locks, those
+ * of the kernel, too: by the clock, without what the thread has waited for a
+ * processor, if the kernel tells.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -26,7 +26,10 @@ typedef int Ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 
 #define CLOCKS 2
 
-/* In the file, ns by each clock; the reader sets them to 0. */
+/*
+ * The longest turns in the file, in ns by each clock; the reader sets them to
+ * 0.
+ */
 static volatile uint64_t *longest;
 static uint64_t since[CLOCKS];
 static int schedstat = -1;          /* of the thread */
@@ -39,7 +42,7 @@ static uint64_t now(clockid_t id)
     return at.tv_sec * UINT64_C(1000000000) + at.tv_nsec;
 }
 
-/* ns that the thread was ready to run and did not */
+/* ns that the thread was ready to run, but waited for a processor */
 static uint64_t waited(void)
 {
     char text[64] = "";

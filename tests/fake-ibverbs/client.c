@@ -41,7 +41,7 @@ void fake_verbs_started(FakeVerbs *f)
     forget_environment();
     g_assert_cmpint(fd, >=, 0);
     g_strlcpy(addr.sun_path, f->path, sizeof(addr.sun_path));
-    /* The double listens before the process comes to its main() */
+    /* The double listens before main() of the process runs */
     g_assert_cmpint(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), ==,
                     0);
     f->in = fdopen(fd, "r");

@@ -17,28 +17,28 @@ typedef struct FakeVerbs {
 } FakeVerbs;
 
 /*
- * From here until fake_verbs_started() processes that are started have the
- * double, which executes @script (NULL: nothing) when it is loaded.
+ * Give the double to processes that start before fake_verbs_started(). It
+ * executes @script (NULL: nothing) when it is loaded.
  */
 FakeVerbs *fake_verbs_new(const char *script);
-/* The process has started: connect to the double in it. */
+/* After the process has started: connect to the double in it. */
 void fake_verbs_started(FakeVerbs *f);
-/* Calls that wait in the double go on. */
+/* Close the connection; calls that wait in the double go on. */
 void fake_verbs_free(FakeVerbs *f);
 
 /* Execute a command; asserts that it succeeds. Free the answer. */
 char *fake_verbs_ask(FakeVerbs *f, const char *fmt, ...)
     G_GNUC_PRINTF(2, 3);
-/* The same where nothing is answered. */
+/* The same for commands with an empty answer */
 void fake_verbs_tell(FakeVerbs *f, const char *fmt, ...)
     G_GNUC_PRINTF(2, 3);
-/* A command that is refused; free the reason. */
+/* Execute a command that must be refused. Free the reason. */
 char *fake_verbs_refuses(FakeVerbs *f, const char *command);
-/* How many objects of @kind ("mr") there are. */
+/* Number of objects of @kind ("mr") */
 unsigned fake_verbs_count(FakeVerbs *f, const char *kind);
-/* All objects but contexts, channels and PDs. */
+/* Number of all objects except contexts, channels and PDs */
 unsigned fake_verbs_count_objects(FakeVerbs *f);
-/* How often @verb was called. */
+/* Number of calls of @verb */
 unsigned fake_verbs_calls(FakeVerbs *f, const char *verb);
 /* The number of the newest object of @kind. */
 uint32_t fake_verbs_newest(FakeVerbs *f, const char *kind);

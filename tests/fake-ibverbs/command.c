@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The double of libibverbs: what a test asks for, see fake-ibverbs.h.
- */
+/* The double of libibverbs: commands of the test, see fake-ibverbs.h. */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
 #include "qemu/host-utils.h"
@@ -43,7 +41,7 @@ static bool next_number(Words *w, uint64_t *value)
     return number_of(next(w), value);
 }
 
-/* Each command returns what is wrong with it, or NULL. */
+/* Each command returns an error message, or NULL. */
 
 static const char *do_fail(Words *w)
 {

@@ -107,7 +107,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
             channel->obj.users--;
             ibv->channel->refcnt--;
         }
-        /* As the real one does: events that were read are acknowledged */
+        /* Like the real library, wait until all events read are acknowledged */
         while (cq->comp_reported != cq->comp_acked) {
             fake_wait();
         }
@@ -171,7 +171,7 @@ void fake_cq_add(FakeCq *cq, const FakeCqe *cqe)
     }
 }
 
-/* Completions stay, as they do with rxe, but free no slots any more. */
+/* Completions stay, as with rxe, but free no slots any more. */
 void fake_cq_forget(FakeCq *cq, FakeQp *qp)
 {
     for (GList *l = cq->cqes.head; l; l = l->next) {

@@ -311,7 +311,9 @@ bool fake_gid_set(uint32_t index)
     return index < FAKE_IBVERBS_GIDS && gid_used(&fake.gid[index]);
 }
 
-/* The kernel takes all objects away, but leaves the descriptors to be closed */
+/*
+ * The kernel frees all objects, but leaves descriptors for the process to close
+ */
 void fake_device_gone(void)
 {
     GList *all;

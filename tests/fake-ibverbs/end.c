@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * What the tests of the double of libibverbs have in common.
- */
+/* Common parts of the tests of the double of libibverbs. */
 #include "qemu/osdep.h"
 #include <poll.h>
 #include "self-test.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The double of libibverbs: work requests execute, one after the other and at
- * once. While the port is down, or the receiver has nothing posted, they wait,
- * as if they were tried again for ever.
+ * The double of libibverbs executes work requests at once, one after the other.
+ * While the port is down, or the receiver has no receives, they wait, as with
+ * endless retries.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -33,7 +33,7 @@ static enum ibv_wc_opcode wc_opcode(enum ibv_wr_opcode opcode)
     }
 }
 
-/* The head of the send queue is done with. */
+/* Complete the head of the send queue. */
 static void send_done(FakeQp *qp, enum ibv_wc_status status, uint32_t length)
 {
     FakeSend *send = g_queue_pop_head(&qp->sq);
@@ -57,7 +57,7 @@ static void send_done(FakeQp *qp, enum ibv_wc_status status, uint32_t length)
     fake_send_free(send);
 }
 
-/* A receive WR that was taken from its queue is done with. */
+/* Complete a receive WR that was taken from its queue. */
 static void recv_done(FakeQp *qp, FakeRecv *recv, FakeCqe *cqe)
 {
     cqe->wc.wr_id = recv->wr_id;
@@ -148,7 +148,7 @@ static uint64_t iov_length(const GArray *iov)
     return length;
 }
 
-/* Copy all of @from to the beginning of @to, behind @skip bytes. */
+/* Copy all of @from to @to, after the first @skip bytes. */
 static void copy(const GArray *to, size_t skip, const GArray *from)
 {
     guint i = 0;
@@ -222,7 +222,7 @@ static void make_grh(uint8_t grh[GRH_LEN], const FakeSend *send,
     memcpy(grh + 24, dgid, sizeof(*dgid));
 }
 
-/* @peer does not do what @qp wants, which gets @status. */
+/* @peer refuses a request of @qp, which gets @status. */
 static int refuse(FakeQp *qp, FakeQp *peer, enum ibv_wc_status status)
 {
     if (qp->ibv.qp_type == IBV_QPT_UC) {
@@ -236,8 +236,8 @@ static int refuse(FakeQp *qp, FakeQp *peer, enum ibv_wc_status status)
 }
 
 /*
- * Memory of @peer, or NULL: then *@status is what the sender gets. A right
- * that the QP does not give makes the request an invalid one (9.7.4.1.4).
+ * Memory of @peer. NULL: the sender gets *@status. A right that the QP does not
+ * give makes the request an invalid one (9.7.4.1.4).
  */
 static uint8_t *remote(FakeQp *qp, FakeQp *peer, uint32_t rkey, uint64_t addr,
                        uint64_t len, int access, int *status)
@@ -270,8 +270,8 @@ static bool fits(FakeQp *peer, uint32_t length)
 }
 
 /*
- * A message for @peer, of which @data are the bytes (NULL: they were written
- * elsewhere). Returns what the sender gets.
+ * Deliver a message with the bytes @data to @peer (NULL: a WRITE has written
+ * them). Returns the status for the sender.
  */
 static int receive(FakeQp *qp, FakeQp *peer, const FakeSend *send,
                    const GArray *data, uint32_t length)
@@ -303,7 +303,7 @@ static int receive(FakeQp *qp, FakeQp *peer, const FakeSend *send,
     if (!recv) {
         return qp->ibv.qp_type == IBV_QPT_RC ? WAITS : IBV_WC_SUCCESS;
     }
-    /* Those of an SRQ name regions of its PD (IBTA 10.2.9) */
+    /* Receives of an SRQ name regions of its PD (IBTA 10.2.9) */
     pd = peer->ibv.srq ? peer->ibv.srq->pd : peer->ibv.pd;
     status = data ? fake_local(pd, recv->sge, recv->num_sge, true, to)
                   : IBV_WC_SUCCESS;
@@ -446,7 +446,7 @@ static int datagram(FakeQp *qp, const FakeSend *send, const GArray *local)
     FakeQp *peer;
 
     if (length > 128u << fake.port.active_mtu) {
-        /* Not sent, and nothing else (IBTA C10-93.1.1) */
+        /* The datagram is not sent, without an error (IBTA C10-93.1.1) */
         return IBV_WC_SUCCESS;
     }
     if (!fake_is_multicast(dgid)) {
@@ -468,7 +468,7 @@ static int datagram(FakeQp *qp, const FakeSend *send, const GArray *local)
     return IBV_WC_SUCCESS;
 }
 
-/* A status, or WAITS. */
+/* Execute @send. Returns a status, or WAITS. */
 static int execute(FakeQp *qp, const FakeSend *send, uint32_t *length)
 {
     g_autoptr(GArray) local = g_array_new(false, false, sizeof(FakeIov));
@@ -506,7 +506,7 @@ static int execute(FakeQp *qp, const FakeSend *send, uint32_t *length)
     return status;
 }
 
-/* Did the head of the send queue execute? */
+/* Execute the head of the send queue. False: it waits, or there is none. */
 static bool run_one(FakeQp *qp)
 {
     FakeSend *send = g_queue_peek_head(&qp->sq);
@@ -529,7 +529,7 @@ static bool run_one(FakeQp *qp)
     if (status == WAITS) {
         return false;
     }
-    /* A QP that talks to itself may be in error by now, and be flushed */
+    /* A QP connected to itself may be in error by now, and flushed */
     if (g_queue_peek_head(&qp->sq) == send) {
         send_done(qp, status, length);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A double of libibumad, for what QEMU uses of it.
+ * A double of the part of libibumad that QEMU uses.
  *
  * A test names a directory in the environment of the program. In there it
  * listens on the socket "port" (SOCK_SEQPACKET): a port that is opened is a

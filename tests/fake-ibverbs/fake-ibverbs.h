@@ -27,14 +27,14 @@
  *                         or of the port or the device
  *   gid INDEX ADDRESS|none [v1|v2|ib] [ifindex N]
  *                         the address is one of IPv4 or IPv6
- *   port up|down          with the event that belongs to it
+ *   port up|down          with its event
  *   link ethernet|infiniband
  *   mtu 256...4096        of the port
  *   attr NAME VALUE       a limit of ibv_device_attr, such as max_qp
  *   violations P_KEY Q_KEY
- *                         how many of each the port has seen
- *   sysfs DIRECTORY       where ibdev_path of the device leads
- *   memlock BYTES         so much may be registered
+ *                         counters of violations of the port
+ *   sysfs DIRECTORY       ibdev_path of the device
+ *   memlock BYTES         limit of registered memory
  *   keep on|off           whether regions keep their pages (on); without, they
  *                         can be measured, but not used
  *   device gone           DEVICE_FATAL; from then on verbs fail with EIO, and
@@ -42,7 +42,7 @@
  *   device back           it is listed; open contexts stay dead
  *   count                 objects alive: "context=1 pd=0 mr=0 ..."
  *   objects               each of them in a line: "qp number=0x1107 ..."
- *   calls VERB            how often it was called
+ *   calls VERB            number of calls
  *   log                   the calls so far, each with its result
  *   log clear
  *
@@ -50,11 +50,11 @@
  * libibverbs without "IBV_WC_" and "IBV_EVENT_", ERRNO is a name or a number.
  * Numbers of CQs and SRQs, which have none in libibverbs, are their handles.
  *
- * The answer to a command are lines of text, and a last line "ok" or
- * "error: WHY". When the test closes the connection, all that waits goes on.
+ * The answer to a command is lines of text, and a last line "ok" or
+ * "error: WHY". When the test closes the connection, waiting calls go on.
  *
- * Two mistakes of a program that the real library forgives at times are fatal
- * here: an object that is used when it was destroyed, and a second destroy.
+ * Two mistakes of a program that the real library may forgive are fatal here:
+ * use of a destroyed object, and a second destroy.
  */
 #ifndef TESTS_FAKE_IBVERBS_FAKE_IBVERBS_H
 #define TESTS_FAKE_IBVERBS_FAKE_IBVERBS_H

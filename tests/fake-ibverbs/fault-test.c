@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The double of libibverbs does what the test asks it to.
- */
+/* The double of libibverbs executes the commands of a test. */
 #include "qemu/osdep.h"
 #include "self-test.h"
 
-/* Calls that fail as they are told to; each returns an errno. */
+/* Calls that fail on request; each returns an errno. */
 
 static End *victim;
 
@@ -15,7 +13,7 @@ static int of_pointer(void *result)
     return errno;
 }
 
-/* Verbs that the test may have fail */
+/* Verbs that the test can make fail */
 typedef enum Verb {
     OPEN_DEVICE, GET_DEVICE_LIST, QUERY_DEVICE, QUERY_PORT, QUERY_GID,
     QUERY_GID_EX, QUERY_GID_TABLE, ALLOC_PD, DEALLOC_PD, REG_MR, REG_MR_IOVA2,
@@ -42,7 +40,7 @@ static const char *const verbs[] = {
     [ATTACH_MCAST] = "attach_mcast",
 };
 
-/* Call it, and return its errno. */
+/* Call the verb, and return its errno. */
 static int try_verb(Verb verb)
 {
     struct ibv_srq_init_attr srq_init = { .attr = { 1, 1, 0 } };
@@ -268,7 +266,7 @@ static void test_events(void)
     ibv_ack_async_event(&event);
     g_assert_cmpint(GPOINTER_TO_INT(g_thread_join(thread)), ==, 0);
 
-    /* one that was not goes with it */
+    /* an event that was not read goes with the object */
     e.qp = new_qp(&e, IBV_QPT_RC, NULL);
     fake_verbs_tell(fake, "event QP_FATAL 0x%x", e.qp->qp_num);
     g_assert_true(readable(e.ctx->async_fd));
@@ -312,7 +310,7 @@ static void test_device_gone(void)
     list = ibv_get_device_list(&n);
     g_assert_cmpint(n, ==, 0);
     ibv_free_device_list(list);
-    /* the kernel has taken the objects, only this process knows of them */
+    /* the kernel has freed the objects, only this process still names them */
     g_assert_cmpint(ibv_close_device(e.ctx), ==, 0);
     fake_verbs_tell(fake, "device back");
     g_free(e.buf);
@@ -341,6 +339,6 @@ void add_fake_fault_tests(void)
     fake_test_add("events", test_events);
     fake_test_add("cq-overrun", test_overrun);
     fake_test_add("script-errors", test_script_errors);
-    /* what the kernel took away, a process cannot give back */
+    /* verbs that destroy objects fail after the kernel has freed these */
     g_test_add_func("/fake-ibverbs/device-gone", test_device_gone);
 }

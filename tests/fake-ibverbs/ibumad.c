@@ -15,7 +15,7 @@ static char *path_of(const char *name)
     return dir ? g_build_filename(dir, name, NULL) : NULL;
 }
 
-/* The errno that @name is to fail with, or 0. */
+/* The errno with which @name must fail, or 0 */
 static int scripted(const char *name)
 {
     g_autofree char *path = path_of(name);
@@ -65,7 +65,7 @@ int umad_status(void *umad)
     return ((struct ib_user_mad *)umad)->status;
 }
 
-/* The class of the connection manager, and its only method, and no other. */
+/* Accept only the class of the connection manager, with its only method. */
 int umad_register2(int port_fd, struct umad_reg_attr *attr,
                    uint32_t *agent_id)
 {

@@ -2,9 +2,9 @@
 /*
  * Inside the double of libibverbs.
  *
- * Context: one lock protects everything. A verb takes it in fake_begin() and
- * gives it back in fake_end(); while it waits for the test it does not hold
- * it.
+ * Context: one lock protects everything. A verb takes the lock in fake_begin()
+ * and drops it in fake_end(). A verb that waits for the test does not hold the
+ * lock.
  */
 #ifndef TESTS_FAKE_IBVERBS_INTERNAL_H
 #define TESTS_FAKE_IBVERBS_INTERNAL_H
@@ -59,7 +59,7 @@ typedef struct FakeMr {
     struct ibv_mr ibv;
     uint64_t iova;
     int access;
-    uint8_t *base;                  /* its memory, also when unmapped */
+    uint8_t *base;                  /* its start, also when unmapped */
     void *pinned;                   /* mapping of its own, or NULL */
     size_t pinned_len;
 } FakeMr;
@@ -87,7 +87,7 @@ typedef struct FakeCqe {
     bool solicited;
     bool scripted;                  /* belongs to no work request */
     bool send;
-    uint64_t frees;                 /* all slots before this one */
+    uint64_t frees;                 /* frees all slots before this one */
     FakeQp *qp;                     /* NULL when it was destroyed */
 } FakeCqe;
 
@@ -170,26 +170,29 @@ typedef struct FakeState {
 
 extern FakeState fake;
 
-/* The object of ours that has @ptr, which is of libibverbs. */
+/* The object of the double around @ptr, an object of libibverbs */
 #define FAKE(Type, ptr) container_of(ptr, Type, ibv)
 
 /* script.c */
 
 /*
- * A call of @verb begins: takes the lock, waits if the test wants that.
- * Returns the errno that the call is to fail with, or 0.
+ * Begin a call of @verb: take the lock, and wait if the test asks for that.
+ * Returns the errno with which the call must fail, or 0.
  */
 int fake_begin(const char *verb);
 /*
- * It ends with @err: put that into the log (@verb NULL: not), give back the
- * lock. Returns @err.
+ * End the call with @err: log it (@verb NULL: do not log), and drop the lock.
+ * Returns @err.
  */
 int fake_end(const char *verb, int err, const char *fmt, ...)
     G_GNUC_PRINTF(3, 4);
 /* The same for verbs that return a pointer: sets errno. */
 void *fake_end_ptr(const char *verb, int err, void *result,
                    const char *fmt, ...) G_GNUC_PRINTF(4, 5);
-/* The lock, without all that, and the wait for a change under it. */
+/*
+ * Take the lock without the steps of a verb; wait for a change with the lock
+ * held.
+ */
 void fake_lock(void);
 void fake_unlock(void);
 void fake_wait(void);
@@ -212,7 +215,10 @@ void fake_command(const char *line, GString *out);
 
 /* rule.c */
 
-/* What a call of @verb is to fail with, when it has waited; or 0. */
+/*
+ * Let a call of @verb wait if it must. Returns the errno with which it must
+ * fail, or 0.
+ */
 int fake_rule_apply(const char *verb);
 void fake_rule_fail(const char *verb, int err, unsigned after,
                     unsigned times);
@@ -238,15 +244,20 @@ void *fake_new(FakeKind kind, size_t size);
 void fake_free(void *obj);
 /* End the program unless @obj is alive and of @kind (FAKE_KINDS: any). */
 void fake_check(const void *obj, FakeKind kind);
-/* It went with its device: it is not counted any more, but may be named. */
+/*
+ * The object is gone with its device: do not count it any more, but allow calls
+ * that name it.
+ */
 void fake_drop(FakeObj *obj);
-/* By number; NULL if there is none that the device has. */
+/* Find a live object by number, or NULL. */
 void *fake_find(FakeKind kind, uint32_t number);
-/* All of a kind, in order of their numbers; the caller frees the list. */
+/*
+ * All objects of a kind, in order of their numbers; the caller frees the list.
+ */
 GList *fake_all(FakeKind kind);
 const char *fake_kind_name(FakeKind kind);
 FakeContext *fake_context_of(struct ibv_context *context);
-/* What @err becomes if the context is dead: EIO. */
+/* Returns EIO if the context is dead, otherwise @err. */
 int fake_alive(struct ibv_context *context, int err);
 /* fake_begin() of a verb for an object, which must be there */
 int fake_begin_on(const char *verb, const void *obj, FakeKind kind,
@@ -254,7 +265,7 @@ int fake_begin_on(const char *verb, const void *obj, FakeKind kind,
 /* The same; an object that is in use cannot be destroyed: EBUSY. */
 int fake_begin_destroy(const char *verb, const void *obj, FakeKind kind,
                        struct ibv_context *const *context);
-/* Does one more of @kind exceed the device's @max? */
+/* Would one more object of @kind exceed the device's @max? */
 bool fake_full(FakeKind kind, int max);
 
 /* event.c */
@@ -262,14 +273,14 @@ bool fake_full(FakeKind kind, int max);
 bool fake_fifo_init(FakeFifo *fifo);
 void fake_fifo_clear(FakeFifo *fifo, void (*done)(void *));
 void fake_fifo_push(FakeFifo *fifo, void *item);
-/* Under the lock, which it drops while it waits; NULL and errno. */
+/* Call with the lock, which is dropped during the wait. NULL: see errno. */
 void *fake_fifo_pop(FakeFifo *fifo);
 /* Take @item back. */
 void fake_fifo_remove(FakeFifo *fifo, void *item);
-/* Of an object (@obj), or of port or device, in all contexts (NULL). */
+/* Raise an event of @obj; NULL: of the port or the device, in all contexts. */
 void fake_event(enum ibv_event_type type, struct ibv_context *context,
                 FakeObj *obj);
-/* No events of @obj any more; waits until those read are acknowledged. */
+/* Drop events of @obj, and wait until those read are acknowledged. */
 void fake_event_flush(struct ibv_context *context, FakeObj *obj);
 
 /* qp.c */
@@ -286,8 +297,8 @@ typedef struct FakeIov {
 } FakeIov;
 
 /*
- * Memory of @pd that @num_sge entries name. IBV_WC_SUCCESS and pieces in
- * @iov, or what is wrong with them.
+ * Memory of @pd that @num_sge entries name. Returns IBV_WC_SUCCESS with the
+ * pieces in @iov, or the error status.
  */
 enum ibv_wc_status fake_local(struct ibv_pd *pd, const struct ibv_sge *sge,
                               unsigned num_sge, bool write, GArray *iov);
@@ -297,7 +308,7 @@ uint8_t *fake_remote(FakeQp *qp, uint32_t rkey, uint64_t addr, uint64_t len,
 bool fake_bind(FakeQp *qp, FakeMw *mw, uint32_t rkey,
                const struct ibv_mw_bind_info *info);
 bool fake_invalidate(FakeQp *qp, uint32_t rkey);
-/* @qp goes; windows of type 2 that are bound to it become invalid. */
+/* Invalidate windows of type 2 that are bound to @qp, which is destroyed. */
 void fake_unbind_qp(FakeQp *qp);
 /* The device does not need the memory any more. */
 void fake_unpin(FakeMr *mr);
@@ -306,7 +317,7 @@ int fake_dealloc_mw(struct ibv_mw *mw);
 
 /* cq.c */
 
-/* Put in a completion of @qp (or none); wakes who waits. */
+/* Add a completion of @qp (or of none), and wake waiting readers. */
 void fake_cq_add(FakeCq *cq, const FakeCqe *cqe);
 void fake_cq_forget(FakeCq *cq, FakeQp *qp);
 int fake_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
@@ -335,11 +346,11 @@ void fake_send_free(void *send);
 
 /* exec.c */
 
-/* Execute what can be, in all QPs. */
+/* Execute all work requests that can run, in all QPs. */
 void fake_run(void);
-/* The oldest send or receive WR completes with @status; none: false. */
+/* Complete the oldest send or receive WR with @status. False: there is none. */
 bool fake_complete(FakeQp *qp, bool send, enum ibv_wc_status status);
-/* To ERR: the rest is flushed. */
+/* Move @qp to ERR, and flush its queues. */
 void fake_qp_error(FakeQp *qp);
 
 #endif

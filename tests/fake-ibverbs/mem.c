@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The double of libibverbs: protection domains, regions, and what keys name.
- */
+/* The double of libibverbs: protection domains, regions, windows and keys. */
 #include "qemu/osdep.h"
 #include <sys/mman.h>
 #include "internal.h"
 
-/* lkeys, rkeys and the windows' rkeys have ranges of their own. */
+/* lkeys, rkeys and rkeys of windows have separate ranges. */
 #define LKEY(n) (0x5a000000u + ((n) << 8) + 0x11)
 #define RKEY(n) (0xa5000000u + ((n) << 8) + 0x22)
 #define REMOTE_WRITES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
@@ -41,7 +39,7 @@ int ibv_dealloc_pd(struct ibv_pd *ibv)
     return fake_end("dealloc_pd", err, "pd=0x%x", number);
 }
 
-/* A mapping, as /proc/self/maps has it. */
+/* A mapping of /proc/self/maps */
 typedef struct Map {
     uintptr_t start;
     uintptr_t end;
@@ -51,8 +49,8 @@ typedef struct Map {
 } Map;
 
 /*
- * The mappings that cover [@start, @end) in *@maps. Returns 0, or -EFAULT if
- * something is missing or protected.
+ * Store the mappings that cover [@start, @end) in *@maps. Returns 0, or -EFAULT
+ * if a part is missing or protected.
  */
 static int find_maps(uintptr_t start, uintptr_t end, bool write,
                      GArray *maps)
@@ -87,8 +85,8 @@ static int find_maps(uintptr_t start, uintptr_t end, bool write,
 }
 
 /*
- * Make a mapping of its own of what the region has, if all of it is shared;
- * other memory has to stay where it is.
+ * Map the region's pages a second time, if all of them are shared. Other memory
+ * must stay mapped.
  */
 static int pin(FakeMr *mr, uint8_t *addr, size_t length, bool write)
 {
@@ -128,7 +126,7 @@ static int pin(FakeMr *mr, uint8_t *addr, size_t length, bool write)
                    MREMAP_MAYMOVE | MREMAP_FIXED,
                    own + (m->start - start)) == MAP_FAILED) {
             munmap(own, end - start);
-            /* The kernel does not do that with huge pages */
+            /* The kernel cannot duplicate mappings of huge pages */
             return maps->len == 1 && errno == EINVAL ? 0 : -ENOMEM;
         }
     }

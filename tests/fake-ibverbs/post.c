@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The double of libibverbs takes work requests. As with mlx5 and others a
- * queue gets a slot back after a later completion was polled.
+ * The double of libibverbs takes work requests. As with mlx5 and others, a slot
+ * of a queue is free after a later completion was polled.
  */
 #include "qemu/osdep.h"
 #include "internal.h"

@@ -74,7 +74,7 @@ static bool transition_ok(enum ibv_qp_type type, enum ibv_qp_state from,
     return false;
 }
 
-/* Others cut it off, complain in the kernel's log, or do as told. */
+/* Real drivers cut such values off, log an error in the kernel, or use them. */
 static bool too_wide(const struct ibv_qp_attr *attr, int mask)
 {
     return ((mask & IBV_QP_AV) && attr->ah_attr.grh.flow_label >> 20) ||
@@ -201,7 +201,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *ibv_pd,
                         init->qp_type);
 }
 
-/* Called for what ibv_create_qp() cannot say. */
+/* Called for attributes that ibv_create_qp() cannot express. */
 struct ibv_qp *fake_create_qp_ex(struct ibv_context *context,
                                  struct ibv_qp_init_attr_ex *init)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The double of libibverbs: which calls fail or wait, and the log of calls.
+ * The double of libibverbs: rules for calls that fail or wait, and the log of
+ * calls.
  */
 #include "qemu/osdep.h"
 #include "internal.h"
@@ -10,7 +11,7 @@
 typedef struct Rule {
     int err;
     unsigned after;                 /* calls that do not fail */
-    unsigned times;                 /* then so many that do; 0: all */
+    unsigned times;                 /* calls that fail then; 0: all */
 } Rule;
 
 typedef struct Verb {

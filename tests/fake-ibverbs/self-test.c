@@ -29,7 +29,10 @@ int main(int argc, char **argv)
 {
     int ret;
 
-    /* As QEMU does: the double answers even if the test reads no more. */
+    /*
+     * QEMU ignores SIGPIPE, too: the double may answer after the test has
+     * closed.
+     */
     signal(SIGPIPE, SIG_IGN);
     with_double(argv);
     g_test_init(&argc, &argv, NULL);

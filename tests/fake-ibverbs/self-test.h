@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the tests of the double of libibverbs have in common: a program that
- * uses verbs.
+ * Common parts of the tests of the double of libibverbs: a program that uses
+ * verbs.
  */
 #ifndef TESTS_FAKE_IBVERBS_SELF_TEST_H
 #define TESTS_FAKE_IBVERBS_SELF_TEST_H
@@ -14,7 +14,7 @@
 
 extern FakeVerbs *fake;
 
-/* One end of a connection with all that it needs. */
+/* One end of a connection, with the objects that it needs */
 typedef struct End {
     struct ibv_context *ctx;
     struct ibv_pd *pd;
@@ -27,16 +27,16 @@ typedef struct End {
 
 /* The device, opened once more. */
 struct ibv_context *open_fake(void);
-/* With a QP in RESET. */
+/* An end with a QP in RESET */
 End end_new(enum ibv_qp_type type);
 void end_free(End *e);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(End, end_free)
-/* Two of them, connected. */
+/* Two connected ends */
 void pair_new(End *a, End *b, enum ibv_qp_type type);
-/* Nothing is left of anything. */
+/* Assert that no object is left. */
 void assert_clean(void);
 
-/* One that uses the CQ of @e, and @srq if that is not NULL. */
+/* A QP with the CQ of @e, and with @srq if that is not NULL */
 struct ibv_qp *new_qp(End *e, enum ibv_qp_type type, struct ibv_srq *srq);
 /* MODIFY_QP with the usual attributes; these return an errno. */
 int to_init(struct ibv_qp *qp);
@@ -53,21 +53,21 @@ struct ibv_send_wr wr_of(enum ibv_wr_opcode opcode, uint64_t wr_id,
                          struct ibv_sge *sge);
 int send_wr(End *e, struct ibv_send_wr *wr);
 
-/* The next completion, which has to be there. */
+/* Take the next completion, which must be there. */
 struct ibv_wc next_wc(End *e);
 void expect_wc(End *e, uint64_t wr_id, enum ibv_wc_status status);
 void expect_nothing(End *e);
 bool readable(int fd);
-/* An event of the CQ is acknowledged, and the next one asked for. */
+/* Take and acknowledge an event of the CQ, and request the next one. */
 void take_cq_event(End *e);
-/* An asynchronous event, which has to be there, and of @type. */
+/* Take an asynchronous event, which must be there and have @type. */
 struct ibv_async_event next_event(struct ibv_context *ctx,
                                   enum ibv_event_type type);
 
 void add_fake_traffic_tests(void);
 void add_fake_fault_tests(void);
 
-/* A test that has to leave nothing behind. */
+/* Add a test that must leave no objects behind. */
 void fake_test_add(const char *name, void (*func)(void));
 
 #endif

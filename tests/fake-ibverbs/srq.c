@@ -51,7 +51,10 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *ibv_pd,
                         init->attr.max_wr);
 }
 
-/* Told once; also at once, if there are too few when it is armed. */
+/*
+ * The event comes once. It comes at once if there are too few receives when the
+ * limit is armed.
+ */
 static void check_limit(FakeSrq *srq)
 {
     if (srq->wrs.length < srq->attr.srq_limit) {
@@ -216,7 +219,7 @@ static int find_group(FakeQp *qp, const union ibv_gid *gid)
     return -1;
 }
 
-/* Of IPv6, or of IPv4 in the form that GIDs have it */
+/* A multicast address of IPv6, or of IPv4 mapped to a GID */
 bool fake_is_multicast(const union ibv_gid *gid)
 {
     static const uint8_t mapped[12] = { [10] = 0xff, 0xff };

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The double of libibverbs moves data, as a device would.
- */
+/* The double of libibverbs moves data like a device. */
 #include "qemu/osdep.h"
 #include <sys/mman.h>
 #include "self-test.h"

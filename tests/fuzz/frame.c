@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzzer: what a hostile peer can do to an engine with open queue pairs.
+ * Fuzzer: a hostile peer of an engine with open queue pairs.
  *
- * The input is a list of records. A record is a frame as it is, a frame
- * whose checksum and ICRC are put right, a frame that is built from a short
- * description and so gets far into the engine, or something that the owner
- * does meanwhile.
+ * The input is a list of records. A record is a raw frame, a frame whose
+ * checksum and ICRC are corrected, a frame that is built from a short
+ * description and so gets far into the engine, or an action of the owner.
  */
 #include "fuzz-env.h"
 
@@ -78,8 +77,8 @@ static uint64_t pick_va(FuzzInput *in)
 }
 
 /*
- * A frame whose outside is right. With @aligned, its PSN is the one that
- * the queue pair waits for, or near it.
+ * A frame with valid headers. With @aligned, its PSN is the one that the queue
+ * pair waits for, or near it.
  */
 static void rx_built(FuzzEnv *env, FuzzInput *in, bool aligned)
 {
@@ -149,7 +148,9 @@ static void rx_built(FuzzEnv *env, FuzzInput *in, bool aligned)
         if (flags & 0x10) {
             bth.reth.len = fuzz_u32(in);
         } else {
-            /* What agrees with the payload, as far as one can tell */
+            /*
+             * Lengths that agree with the payload, where the opcode allows it
+             */
             bth.reth.len = iov.iov_len;
             if (!(info->flags & ROCE_OP_WRITE) ||
                 !(info->flags & ROCE_OP_ENDS)) {
@@ -321,7 +322,7 @@ static void control(FuzzEnv *env, FuzzInput *in)
         roce_add_gid(env->engine, what >> 4 & 1, gid, what >> 5);
         break;
     case 10:
-        /* Be one's own peer */
+        /* The engine is its own peer. */
         fuzz_gid(!env->side, 0, gid);
         roce_add_gid(env->engine, 2, gid, RDMA_NO_VLAN);
         break;

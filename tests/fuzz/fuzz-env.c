@@ -201,7 +201,7 @@ static void add_regions(FuzzEnv *env)
     };
     WireHost *h = env->host;
 
-    /* At the beginning of memory: what must never change */
+    /* The beginning of memory, which must never change */
     wire_host_add_region(h, FUZZ_KEY_READ, FUZZ_PDN, RDMA_ACCESS_REMOTE_READ |
                          RDMA_ACCESS_MW_BIND, FUZZ_IOVA + 5, 9001);
     wire_host_add_region(h, FUZZ_KEY_OTHER, FUZZ_PDN + 1, all, FUZZ_IOVA,
@@ -291,7 +291,7 @@ void fuzz_qp_modify(FuzzEnv *env, unsigned which, FuzzInput *in)
     attr.ah_attr.traffic_class = fuzz_u8(in);
     fuzz_gid(fuzz_u8(in) & 1, fuzz_u8(in), attr.ah_attr.dgid);
     if (mask & 1u << 31) {
-        /* Likelier to be taken: what RC needs for RTR */
+        /* More likely to be accepted: the attributes that RC needs for RTR */
         mask = RDMA_QP_STATE | RDMA_QP_AV | RDMA_QP_PATH_MTU |
                RDMA_QP_DEST_QPN | RDMA_QP_RQ_PSN |
                RDMA_QP_MAX_DEST_RD_ATOMIC | RDMA_QP_MIN_RNR_TIMER;
@@ -305,7 +305,7 @@ void fuzz_qp_modify(FuzzEnv *env, unsigned which, FuzzInput *in)
     }
 }
 
-/* WRs that the consumer has posted to a queue, and the engine has not got */
+/* WRs that the consumer has posted to a queue, and the engine has not taken */
 static uint32_t waiting(const FuzzEnv *env, unsigned which, RdmaQueue q)
 {
     const Consumer *c = env->host->consumer;
@@ -315,7 +315,7 @@ static uint32_t waiting(const FuzzEnv *env, unsigned which, RdmaQueue q)
                         : consumer_recvs(c, RDMA_RQ, qpn);
 }
 
-/* The consumer gives its queues up: what waits there counts as retired. */
+/* The consumer gives its queues up: WQEs that wait there count as retired. */
 static void drop_queues(FuzzEnv *env, unsigned which)
 {
     uint32_t qpn = fuzz_qpns[which];
@@ -388,7 +388,7 @@ bool fuzz_qp_connect(FuzzEnv *env, unsigned which, bool ipv6, bool rts)
         (rc ? RDMA_QP_TIMEOUT | RDMA_QP_RETRY_CNT | RDMA_QP_RNR_RETRY |
               RDMA_QP_MAX_QP_RD_ATOMIC : 0),
         &attr) < 0) {
-        /* A broken CQ takes it to ERR at once */
+        /* A broken CQ moves the QP to ERR at once */
         MUST(env->cq_was_broken);
         return false;
     }

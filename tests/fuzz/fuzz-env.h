@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the fuzzers of one engine share: objects to play with, and the rules
- * that hold whatever the input is.
+ * Common parts of the fuzzers of one engine: objects, and rules that must hold
+ * for any input.
  *
- * Broken rules end in g_error(), which libFuzzer takes for a crash.
+ * A broken rule ends in g_error(), which libFuzzer takes for a crash.
  */
 #ifndef FUZZ_ENV_H
 #define FUZZ_ENV_H
@@ -69,7 +69,7 @@ bool fuzz_is_ud(unsigned which);
 typedef struct FuzzEnv {
     WireHost *host;
     RoceEngine *engine;
-    unsigned side;                  /* 0 or 1: says the addresses */
+    unsigned side;                  /* 0 or 1: selects the addresses */
     int64_t now;
     struct {
         bool exists;
@@ -83,10 +83,10 @@ typedef struct FuzzEnv {
     unsigned wcs_seen;
     uint64_t fast_pages;            /* DMA address */
     bool cq_was_broken;             /* its QPs need not complete */
-    bool blocked;                   /* it may not send */
+    bool blocked;                   /* this side may not send */
 } FuzzEnv;
 
-/* The one on side 1 sees side 0 as its peer, and the other way round. */
+/* The engine on side 1 has side 0 as its peer, and the other way round. */
 FuzzEnv *fuzz_env_new(unsigned side);
 void fuzz_env_free(FuzzEnv *env);
 
@@ -96,16 +96,16 @@ void fuzz_gid(unsigned side, unsigned index, uint8_t gid[RDMA_GID_LEN]);
 void fuzz_group(unsigned which, uint8_t gid[RDMA_GID_LEN]);
 void fuzz_path_to(const FuzzEnv *env, bool is_ipv4, RocePath *path);
 
-/* Set what the next REG_MR of the fast-registration MR takes. */
+/* Set the pages for the next REG_MR of the fast-registration MR. */
 void fuzz_map_fast_region(FuzzEnv *env, unsigned npages);
-/* Let a REG_MR bring it, which fuzz_post_send() takes; not for UD. */
+/* Put the pages into a REG_MR for fuzz_post_send(); not for UD. */
 void fuzz_reg_pages(FuzzEnv *env, RdmaSendWr *wr, unsigned npages);
 /*
  * Bind the windows to parts of FUZZ_KEY_ALL, on FUZZ_RC: type 1 zero-based,
  * type 2 for reading.
  */
 void fuzz_bind_windows(FuzzEnv *env);
-/* The key that a window has now. */
+/* The current key of a window */
 uint32_t fuzz_window_key(FuzzEnv *env, uint32_t mwn);
 
 void fuzz_qp_create(FuzzEnv *env, unsigned which);
@@ -129,7 +129,7 @@ void fuzz_post_recv(FuzzEnv *env, unsigned which, RdmaRecvWr *wr);
  */
 size_t fuzz_take_frame(FuzzEnv *env, uint8_t frame[ROCE_MAX_FRAME]);
 
-/* Does everything that must hold between two calls hold? */
+/* Check the rules that must hold between two calls. */
 void fuzz_check(FuzzEnv *env);
 
 #endif /* FUZZ_ENV_H */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * What all fuzzers share: the entry, and a reader for the input.
- */
+/* Common parts of all fuzzers: the entry, and a reader for the input. */
 #ifndef FUZZ_INPUT_H
 #define FUZZ_INPUT_H
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzzer: what a hostile migration stream can do to an engine.
+ * Fuzzer: a hostile migration stream for an engine.
  *
- * The input says how far two engines with open queue pairs get with each
- * other, and then what is changed in the images of one's objects. Whatever a
- * third engine lets in of these is put to work, and hears the rest of what the
- * peer has to say.
+ * The input chooses how far two engines with open queue pairs get with each
+ * other, and then changes to the images of one engine's objects. Images that a
+ * third engine accepts are put to work, and get the rest of the peer's frames.
  */
 #include "rdma/roce-state.h"
 #include "fuzz-env.h"
@@ -15,7 +14,7 @@
 #define MAX_GROUPS 4
 #define MAX_RECVS 32
 
-/* Memory of the engine that loads: all addresses lead here. */
+/* Memory of the engine that loads, for all addresses */
 static uint8_t scratch[2 * RDMA_PAGE_SIZE];
 /* Receives that its consumer has, for all queues together */
 static unsigned recvs_left;
@@ -49,7 +48,7 @@ static bool load_complete(void *opaque, uint32_t cqn, const RdmaWc *wc,
     return wc->wr_id % 16 != 15;
 }
 
-/* Events are of what exists */
+/* Events name existing objects */
 static void load_event(void *opaque, const RdmaEvent *event)
 {
     if (event->id >= 64) {
@@ -57,7 +56,7 @@ static void load_event(void *opaque, const RdmaEvent *event)
     }
 }
 
-/* A message, or ERR, pulls one of those that its consumer has. */
+/* A message, or ERR, takes one receive of the consumer. */
 static bool load_next_recv(void *opaque, RdmaQueue queue, uint32_t id,
                            bool flush, RdmaRecvWr *wr)
 {
@@ -250,7 +249,7 @@ static void patch_mr(FuzzInput *in, RoceMrImage *m)
     };
 
     patch(in, spans, G_N_ELEMENTS(spans));
-    /* The arrays are as long as they are */
+    /* Lengths must not exceed the arrays */
     m->attr.npages = MIN(m->attr.npages, npages);
     m->pending_npages = MIN(m->pending_npages, pending);
 }
@@ -277,7 +276,7 @@ static void load_srq(FuzzEnv *env, FuzzInput *in, RoceEngine *e)
     }
 }
 
-/* Behind the QPs, of which a patched number may be another one's. */
+/* After the QPs, because a patched number may be that of another QP */
 static void load_windows(FuzzEnv *env, FuzzInput *in, RoceEngine *e)
 {
     RoceMwImage image, copy;

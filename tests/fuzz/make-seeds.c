@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * make-seeds CAPTURE DIR CORPUS: where the fuzzers begin.
+ * make-seeds CAPTURE DIR CORPUS: make the first inputs of the fuzzers.
  *
  * DIR/frame: each conversation of the capture becomes a file of records as
  * frame.c reads them. Addresses, QPNs, keys and PSNs are made to be those of
@@ -23,7 +23,7 @@
 #define FRAME_FIXED 1
 #define OWNER_POST_RECV 5
 
-/* A file must stay digestible. */
+/* A limit that keeps inputs short */
 #define MAX_FRAMES 12
 
 #define RANDOM_SEEDS 32
@@ -73,7 +73,7 @@ static unsigned place(const RocePacket *p)
     }
 }
 
-/* What the fuzzer's engine would have been sent in place of @p. */
+/* Write the frame @p with the numbers of the fuzzer's engine. */
 static void put_adapted(Seed *s, const FuzzEnv *env, const RocePacket *p)
 {
     uint8_t frame[ROCE_MAX_FRAME] = { 0 };
@@ -82,7 +82,7 @@ static void put_adapted(Seed *s, const FuzzEnv *env, const RocePacket *p)
     RocePath path;
     size_t len, payload_len;
 
-    /* Odd places are connected by IPv6 */
+    /* QPs at odd places are connected by IPv6 */
     fuzz_path_to(env, !(which & 1), &path);
     bth.dqpn = fuzz_qpns[which];
     bth.psn = (bth.psn - s->psn) & RDMA_24BIT_MASK;

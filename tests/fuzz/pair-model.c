@@ -102,7 +102,10 @@ static int mr_at(uint64_t addr, uint64_t *offset)
     return *offset < PAIR_MR_LEN ? (int)slot : -1;
 }
 
-/* May anybody whom the engine works for do this to @len bytes at @addr? */
+/*
+ * Does any QP or peer of the engine have the rights @need to @len bytes at
+ * @addr?
+ */
 static bool may(const PairNode *p, uint64_t addr, uint64_t len, uint32_t need)
 {
     uint64_t off = 0;
@@ -160,7 +163,7 @@ static bool model_atomic(void *opaque, uint64_t addr, uint32_t opcode,
 
 /* Completions */
 
-/* A callback would like to do something, which has to wait. */
+/* Note an action that a callback asks for, which has to wait. */
 static void want(PairNode *p)
 {
     if (p->n_wanted < G_N_ELEMENTS(p->wanted) &&
@@ -202,7 +205,7 @@ static void check_message(PairNode *p, unsigned slot, const RdmaWc *wc)
         MUST(types[slot] == RDMA_QPT_RC ? num == s->seen : num >= s->seen);
         s->seen = num;
     } else if (types[slot] == RDMA_QPT_UC) {
-        /* Which one it is does not show */
+        /* The completion does not show which message it is of */
         return;
     }
     MUST(s->seen < s->lens->len);
@@ -218,7 +221,7 @@ static void check_send(PairNode *p, unsigned slot, uint64_t num,
     const PairWqe *wqe;
 
     for (; q->next < num; q->next++) {
-        /* Only those that succeeded and need not tell are left out */
+        /* Only unsignalled requests that succeeded have no completion */
         MUST(!qp->failed);
         wqe = &g_array_index(q->wqes, PairWqe, q->next);
         MUST(!wqe->signaled && !wqe->stale);
@@ -301,7 +304,7 @@ static RdmaNext model_next_send(void *opaque, uint32_t qpn, bool flush,
     return link_ops.consumer.next_send(opaque, qpn, flush, wr);
 }
 
-/* The engine asks for receives of a queue that there is. */
+/* The engine must ask only for receives of existing queues. */
 static void check_queue(PairNode *p, RdmaQueue queue, uint32_t id)
 {
     if (queue == RDMA_SRQ) {
@@ -541,7 +544,7 @@ void pair_check(PairNode *p)
         if (qp->exists) {
             check_queues(p, slot);
         }
-        /* Receives complete as they retire, unless nobody wants to know */
+        /* Receives complete as they retire, unless their CQ has failed */
         MUST(qp->q[RDMA_RQ].next <= qp->q[RDMA_RQ].retired);
         MUST(qp->q[RDMA_RQ].next == qp->q[RDMA_RQ].retired ||
              g_hash_table_contains(p->bad_cqs, GUINT_TO_POINTER(

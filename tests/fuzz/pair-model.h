@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Two engines of a simulated link, and what the owner of each knows of it:
- * which bytes may be read and written on behalf of whom, which WQEs are
- * outstanding, what a peer must have received. The model sees every call
- * out of an engine; one that it cannot explain ends in g_error().
+ * Two engines on a simulated link, and a model of each: the bytes that QPs and
+ * peers may read and write, the outstanding WQEs, and the messages that a peer
+ * must have received. The model sees every call out of an engine. A call that
+ * it cannot explain ends in g_error().
  */
 #ifndef PAIR_MODEL_H
 #define PAIR_MODEL_H
@@ -14,7 +14,7 @@
 
 /*
  * Regions of a node, by slot, which is the mrn minus 1. Local work requests
- * name some of them only, so that what is mapped tells whose right was used.
+ * name only some of them, so that a mapped address shows whose right was used.
  */
 enum {
     PAIR_MR_ALL,                    /* all rights */
@@ -29,7 +29,7 @@ enum {
 };
 
 #define PAIR_MR_PAGES 4
-/* Bytes; both ends lie amid a page. */
+/* Bytes; both ends lie within a page, not at its border. */
 #define PAIR_MR_LEN (PAIR_MR_PAGES * RDMA_PAGE_SIZE - 1024)
 #define PAIR_IOVA(slot) (UINT64_C(0x100000) * ((slot) + 1) + 0x208)
 
@@ -62,7 +62,7 @@ enum {
 #define PAIR_ID_SRQ  (UINT64_C(1) << 41)
 #define PAIR_ID_NUM  (PAIR_ID_RECV - 1)
 
-/* In a key: it is none that was ever given to anything. */
+/* In a key: no object ever had this key. */
 #define PAIR_KEY_STALE 0x80
 
 typedef struct PairWqe {
@@ -81,7 +81,7 @@ typedef struct PairQueue {
     GArray *wqes;                   /* of PairWqe, by number */
 } PairQueue;
 
-/* What is on its way from a QP to that of the other node, in order. */
+/* Messages on their way from a QP to that of the other node, in order. */
 typedef struct PairStream {
     GArray *lens;                   /* bytes of each message, by number */
     uint64_t seen;                  /* the next one to be received */
@@ -148,7 +148,7 @@ RdmaQpType pair_type(unsigned slot);
 bool pair_is_rc(unsigned slot);
 bool pair_is_ud(unsigned slot);
 bool pair_uses_srq(unsigned slot);
-/* The other end: its slot, and the node that has it */
+/* The slot of the other end, and the node that has it */
 unsigned pair_peer_slot(unsigned slot);
 PairNode *pair_peer(PairNode *p, unsigned slot);
 
@@ -171,23 +171,23 @@ void pair_qp_destroy(PairNode *p, unsigned slot);
 void pair_qp_reset(PairNode *p, unsigned slot);
 /* Both ends are connected, and nothing is under way between them. */
 void pair_qp_connected(PairNode *p, unsigned slot);
-/* All of it at once, as a reset of the device does */
+/* Destroy all objects at once, as a reset of the device does. */
 void pair_reset(PairNode *p);
-/* Another engine goes on with all of it. */
+/* Move all objects to another engine, which goes on with them. */
 void pair_move(PairNode *p);
 
 /*
- * Post if there is room, to the SRQ if the QP has it; fills in wr_id. The
- * engine is told of sends, but not of receives.
+ * Post if there is room, to the SRQ if the QP has it; fills in wr_id. This
+ * rings the engine for sends, but not for receives.
  */
 void pair_post_send(PairNode *p, unsigned slot, RdmaSendWr *wr);
 void pair_post_recv(PairNode *p, unsigned slot, RdmaRecvWr *wr);
 /* WRs that have not retired */
 uint64_t pair_outstanding(const PairNode *p, unsigned slot, RdmaQueue queue);
 
-/* Does what must hold between two calls hold? */
+/* Check the rules that must hold between two calls. */
 void pair_check(PairNode *p);
-/* Has every WQE retired, and completed unless it need not? */
+/* Check that every WQE has retired, and has completed if it must. */
 void pair_check_done(PairNode *p, unsigned slot);
 void pair_check_counters(void);
 

@@ -12,7 +12,7 @@ typedef struct Flying {
 GPtrArray *pair_flying;
 FuzzInput pair_in;
 
-/* What callbacks of @p asked for, now that it may be done. */
+/* Do the actions that callbacks of @p have asked for. */
 static void do_wanted(PairNode *p)
 {
     unsigned n;
@@ -54,7 +54,7 @@ static void check_frame(const uint8_t *frame, size_t len)
     MUST(roce_icrc_ok(&pkt));
 }
 
-/* Let a node send what it has, up to @max frames. */
+/* Let a node send its frames, at most @max. */
 unsigned pair_transmit(PairNode *p, unsigned max)
 {
     static RoceTxFrame tx;
@@ -83,7 +83,7 @@ unsigned pair_transmit(PairNode *p, unsigned max)
     return n;
 }
 
-/* What the receiver's QP may do with this frame, whatever the frame says. */
+/* Limit the rights of the receiver's QP for this frame, whatever it says. */
 static void limit_rights(PairNode *p, const uint8_t *frame, size_t len)
 {
     RocePacket pkt;
@@ -109,7 +109,7 @@ static void limit_rights(PairNode *p, const uint8_t *frame, size_t len)
 void pair_receive(unsigned to, const uint8_t *data, size_t len)
 {
     PairNode *p = &pair.node[to];
-    /* Its own end, for the sanitizer */
+    /* A buffer of the exact size, for the sanitizer */
     g_autofree uint8_t *exact = g_memdup2(data, len);
 
     pair_enter(p);
@@ -205,7 +205,7 @@ void pair_run_badly(unsigned n)
             deliver(index);
             break;
         case 4:
-            /* Not made right again: nothing may come of it */
+            /* The ICRC stays wrong: the frame must have no effect */
             f->data[f->len / 2] ^= 1;
             deliver(index);
             break;
@@ -232,7 +232,7 @@ bool pair_pass_time(int64_t most)
     return true;
 }
 
-/* Frames to and from QPs that begin anew are lost. */
+/* Frames to and from QPs that are created again are lost. */
 void pair_lose_frames(uint32_t qpn)
 {
     RocePacket pkt;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Objects of a node, and what the model knows of them.
- */
+/* Objects of a node, in the engine and in the model. */
 #include <errno.h>
 #include "pair-model.h"
 
@@ -106,7 +104,10 @@ void pair_mw_destroy(PairNode *p, unsigned i)
          (p->mw_key[i] ? 0 : -ENOENT));
     p->mw_key[i] = 0;
     if (!p->mw_key[!i]) {
-        /* Nothing is bound to it any more, whatever WQEs are under way */
+        /*
+         * No window is bound to the region any more, whatever WQEs are under
+         * way
+         */
         p->mr[PAIR_MR_WINDOW].lo = PAIR_MR_LEN;
         p->mr[PAIR_MR_WINDOW].hi = 0;
         p->mr[PAIR_MR_WINDOW].access = 0;
@@ -177,7 +178,7 @@ void pair_qp_create(PairNode *p, unsigned slot)
     if (little) {
         init.cap = (RdmaQpCap) { 2, 2, 2, 2, PAIR_INLINE };
     }
-    /* A CQ that failed is made anew with its last QP */
+    /* A CQ that failed is created again after its last QP is gone */
     g_hash_table_remove(p->bad_cqs, GUINT_TO_POINTER(init.send_cqn));
     g_hash_table_remove(p->bad_cqs, GUINT_TO_POINTER(init.recv_cqn));
     p->n->cq_room[init.send_cqn] = UINT64_MAX;
@@ -204,7 +205,7 @@ void pair_qp_reset(PairNode *p, unsigned slot)
         return;
     }
     MUST(roce_qp_modify(p->n->e, PAIR_QPN(slot), RDMA_QP_STATE, &attr) == 0);
-    /* All that the engine had has retired. */
+    /* All WQEs of the engine have retired. */
     MUST(pair_outstanding(p, slot, RDMA_SQ) ==
          consumer_sends(p->n->consumer, PAIR_QPN(slot)));
     MUST(pair_outstanding(p, slot, RDMA_RQ) ==

@@ -8,7 +8,7 @@ static uint32_t stale(uint32_t key, uint8_t sel)
     return (sel & 0x1f) == 0x1f ? key | PAIR_KEY_STALE : key;
 }
 
-/* Mostly in the region; sometimes about its end, or behind it. */
+/* Mostly in the region; sometimes near its end, or after it. */
 static uint64_t pick_offset(uint8_t sel)
 {
     uint16_t off = fuzz_u16(&pair_in);

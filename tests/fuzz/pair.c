@@ -2,12 +2,13 @@
 /*
  * Fuzzer: the whole life of two engines.
  *
- * The input says what their owners do: make and destroy objects, connect QPs,
- * post, let a node go on with another engine; and what the network does: lose,
- * double, reorder and spoil frames, and forge them with a good ICRC. What a
- * callback asks for is done as soon as the engine has returned. All the time
- * pair-model.c judges what the engines do. At the end the network is good and
- * time passes: every QP has to come to rest, and all objects have to go.
+ * The input chooses actions of their owners: create and destroy objects,
+ * connect QPs, post, move a node to another engine. It also chooses faults of
+ * the network: lose, double, reorder and spoil frames, and forge frames with a
+ * valid ICRC. Actions that a callback asks for are done as soon as the engine
+ * has returned. pair-model.c checks each call of the engines. At the end the
+ * network is good and time passes: every QP must come to rest, and all objects
+ * must be destroyed.
  */
 #include "pair.h"
 
@@ -102,12 +103,12 @@ static void set_state(PairNode *p, unsigned slot, RdmaQpState to)
     }
     if (roce_qp_modify(p->n->e, PAIR_QPN(slot), mask, &attr) == 0 &&
         to == RDMA_QPS_RTS) {
-        /* From SQE, perhaps */
+        /* The QP may come from SQE */
         p->qp[slot].failed = false;
     }
 }
 
-/* What a callback may lead to; also a record of its own. */
+/* An action that a callback may ask for; also a record of the input */
 void pair_change(PairNode *p, uint8_t what, uint8_t slot)
 {
     slot %= PAIR_QPS;
@@ -160,7 +161,7 @@ void pair_change(PairNode *p, uint8_t what, uint8_t slot)
     }
 }
 
-/* A node's objects, as far as they are not there */
+/* Create the objects of a node that do not exist. */
 static void create_all(PairNode *p)
 {
     unsigned i;
@@ -271,7 +272,7 @@ static void finish(void)
         for (i = 0; i < PAIR_QPS; i++) {
             pair_check_done(p, i);
             set_state(p, i, RDMA_QPS_ERR);
-            /* Of receives that it was not told of */
+            /* Ring for receives that were posted without a kick. */
             roce_kick(p->n->e, RDMA_RQ, PAIR_QPN(i));
         }
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The fuzzer of two engines: the network between them (pair-net.c), what is
- * posted and forged (pair-post.c) and what their owners do (pair.c).
+ * The fuzzer of two engines: the network between them (pair-net.c), posts and
+ * forged frames (pair-post.c) and actions of their owners (pair.c).
  */
 #ifndef PAIR_H
 #define PAIR_H
@@ -20,25 +20,25 @@ extern FuzzInput pair_in;
 extern GPtrArray *pair_flying;
 
 /*
- * The end of a call into an engine, which called out @max_work times at most.
- * Now what its callbacks asked for is done.
+ * End a call into an engine, which may have called out @max_work times at most,
+ * and do the actions that its callbacks have asked for.
  */
 void pair_done(PairNode *p, uint32_t max_work);
-/* Let a node send what it has, up to @max frames, or make sure of nothing. */
+/* Let a node send its frames, at most @max. */
 unsigned pair_transmit(PairNode *p, unsigned max);
 void pair_receive(unsigned to, const uint8_t *data, size_t len);
 /* Send and deliver in order, @n times at most; false: nothing to do. */
 bool pair_run(unsigned n);
-/* Likewise, and do to frames what the input says. */
+/* The same, with faults of the network by the input */
 void pair_run_badly(unsigned n);
-/* Go to the next deadline, at most so far; false: there is none. */
+/* Step to the next deadline within @most. False: there is none. */
 bool pair_pass_time(int64_t most);
-/* Frames to a QP that begins anew are lost. */
+/* Frames to a QP that is created again are lost. */
 void pair_lose_frames(uint32_t qpn);
 
-/* Each of these takes from the input what it needs. */
+/* Each of these functions takes its choices from the input. */
 void pair_post_good(void);
-/* What a process may try: the names are those of somebody's objects. */
+/* Work requests that a process may try, with numbers and keys of any object. */
 void pair_post_any(void);
 void pair_post_message(void);
 void pair_post_receives(void);
@@ -48,7 +48,7 @@ void pair_post_memory(void);
 void pair_forge(void);
 
 void pair_group_gid(unsigned which, uint8_t gid[RDMA_GID_LEN]);
-/* What a callback may lead to; also a record of its own. */
+/* An action that a callback may ask for; also a record of the input */
 void pair_change(PairNode *p, uint8_t what, uint8_t slot);
 
 #endif /* PAIR_H */

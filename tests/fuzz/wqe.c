@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzzer: what a guest can post, and what the wire may do to it.
+ * Fuzzer: posts of a hostile guest, and faults of the wire.
  *
- * Two engines, the first of which is given arbitrary work requests; the link
- * between them loses, doubles, delays and spoils frames as the input says.
- * At the end the link is good and time passes: then every send must have
- * retired, for no queue pair may hang.
+ * The first of two engines gets arbitrary work requests. The link between them
+ * loses, doubles, delays and spoils frames by the input. At the end the link is
+ * good and time passes. Then every send must have retired, because no queue
+ * pair may hang.
  */
 #include "fuzz-env.h"
 
@@ -315,7 +315,7 @@ static void post_window(void)
     case 2:
         wr.opcode = what & 8 ? RDMA_WR_SEND_WITH_INV : RDMA_WR_LOCAL_INV;
         wr.ex.invalidate_rkey = key;
-        /* The peer's, as a rule the same */
+        /* The side of the peer, usually the same */
         env = envs[what & 8 ? sel >> 7 ^ 1 : sel >> 7];
         break;
     case 3:
@@ -477,7 +477,7 @@ static void owner_change(void)
     }
 }
 
-/* Let everything come to an end. */
+/* Let all work requests end. */
 static void finish(void)
 {
     RdmaQpAttr rts = { .qp_state = RDMA_QPS_RTS };
