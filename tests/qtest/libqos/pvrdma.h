@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A driver of the pvrdma device, for tests: it does what Linux's does, in the
- * same order, in the structures of hw/rdma/pvrdma-abi.h.
+ * A driver of the pvrdma device, for tests: the same steps as Linux's driver,
+ * in the same order, with the structures of hw/rdma/pvrdma-abi.h.
  *
- * The objects of a device live until qpvrdma_close(). Functions that
- * return an object assert success; those that return uint32_t return what ERR
- * was, for the test to judge.
+ * The objects of a device live until qpvrdma_close(). Functions that return an
+ * object assert success. Functions that return uint32_t return the ERR
+ * register, for the test to judge.
  */
 #ifndef TESTS_LIBQOS_PVRDMA_H
 #define TESTS_LIBQOS_PVRDMA_H
@@ -13,7 +13,7 @@
 #include "hw/rdma/pvrdma-abi.h"
 #include "virtio-rdma.h"
 
-/* The message of a vector of MSI-X */
+/* The MSI-X message of a vector */
 #define QPVRDMA_MSI(vector) (0x7000 + (vector))
 
 /* A page directory, whose pages follow each other in guest memory */
@@ -77,17 +77,17 @@ uint32_t qpvrdma_read(QPvrdma *d, uint32_t reg);
 void qpvrdma_write(QPvrdma *d, uint32_t reg, uint32_t value);
 void qpvrdma_ring_doorbell(QPvrdma *d, uint32_t page, uint32_t offset,
                            uint32_t value);
-/* Has the vector come since the last time? */
+/* Was an interrupt with this vector sent since the last call? */
 bool qpvrdma_interrupted(QPvrdma *d, unsigned vector);
 
-/* Steps 1 to 4 of the probe: the shared region; and all of it */
+/* Steps 1 to 4 of the probe, up to the shared region; and the whole probe */
 void qpvrdma_set_dsr(QPvrdma *d);
 void qpvrdma_start(QPvrdma *d);
 
 QPvrdmaDir qpvrdma_dir(QPvrdma *d, uint32_t npages);
 /*
- * Execute a command, whose head is filled in here. Returns ERR; @rsp is filled
- * in if that is 0 and the driver waits for the command.
+ * Execute a command, and fill in its head. Returns ERR. If ERR is 0 and the
+ * driver waits for the command, @rsp gets the reply.
  */
 uint32_t qpvrdma_cmd(QPvrdma *d, uint32_t cmd, void *req, size_t size,
                      void *rsp, size_t rsp_size);
@@ -115,10 +115,10 @@ uint8_t qpvrdma_modify_qp(QPvrdma *d, uint32_t handle, uint32_t mask,
                           const PvrdmaQpAttr *attr);
 void qpvrdma_query_qp(QPvrdma *d, uint32_t handle, PvrdmaQpAttr *attr);
 
-/* Rings: where the next element of the driver goes, and that it is there */
+/* Rings: the address for the next element of the driver; publish the element */
 uint64_t qpvrdma_ring_next(QPvrdmaRing *ring);
 void qpvrdma_ring_push(QPvrdma *d, QPvrdmaRing *ring);
-/* The next element of the device. False: there is none. */
+/* Take the next element of the device. False: there is none. */
 bool qpvrdma_ring_pop(QPvrdma *d, QPvrdmaRing *ring, void *element);
 /* The head of a ring that the device consumes */
 uint32_t qpvrdma_ring_head(QPvrdma *d, const QPvrdmaRing *ring);
@@ -128,7 +128,7 @@ void qpvrdma_post_send(QPvrdma *d, QPvrdmaQp *qp, const PvrdmaSendWqe *wqe,
 void qpvrdma_post_recv(QPvrdma *d, QPvrdmaQp *qp, uint64_t wr_id,
                        const PvrdmaSge *sge);
 bool qpvrdma_poll_cq(QPvrdma *d, QPvrdmaCq *cq, PvrdmaCqe *cqe);
-/* Wait for the next one. */
+/* Wait for the next completion. */
 PvrdmaCqe qpvrdma_wait_cq(QPvrdma *d, QPvrdmaCq *cq);
 
 #endif

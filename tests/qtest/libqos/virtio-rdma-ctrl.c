@@ -7,7 +7,7 @@
 #include "virtio-rdma.h"
 
 #define CTRL_ROOM 4096
-/* What the response buffer holds beforehand. */
+/* Bytes of the response buffer before the command */
 #define CTRL_FILL 0xa5
 
 static unsigned split_buffer(QRdmaDesc *desc, uint64_t addr, size_t len,
@@ -58,7 +58,7 @@ uint8_t qrdma_cmd_raw(QRdma *d, QRdmaCmd *c)
 
     qrdma_read(d, d->ctrl_rsp, bytes, in_len + 16);
     for (size_t i = used_len; i < in_len + 16; i++) {
-        /* nothing is written behind what is reported */
+        /* the device writes nothing after the length that it reports */
         g_assert_cmphex(bytes[i], ==, CTRL_FILL);
     }
     if (!in_len) {
@@ -442,7 +442,7 @@ QRdmaQp *qrdma_create_qp(QRdmaPd *pd, QRdmaCq *send_cq, QRdmaCq *recv_cq,
     return qrdma_create_qp_attr(pd, send_cq, recv_cq, &init);
 }
 
-/* Both ways: what swaps bytes once swaps them back. */
+/* Both ways: a second swap restores the bytes. */
 #define COPY_AH(out, in) do { \
     memcpy((out)->dgid, (in)->dgid, sizeof((out)->dgid)); \
     (out)->flow_label = cpu_to_le32((in)->flow_label); \

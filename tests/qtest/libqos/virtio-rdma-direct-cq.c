@@ -90,7 +90,7 @@ uint8_t qrdma_resize_direct_cq(QRdmaCq *cq, uint32_t cqe)
         *cq = old;
         return status;
     }
-    /* What was not consumed moves along. */
+    /* CQEs that were not consumed move to the new memory. */
     for (uint32_t n = consumer; n - consumer < old.depth; n++) {
         struct virtio_rdma_direct_cqe cqe_n;
 

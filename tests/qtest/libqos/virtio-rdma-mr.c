@@ -44,7 +44,7 @@ static QRdmaMr *mr_new(QRdmaPd *pd)
     return mr;
 }
 
-/* What holds for the keys of every new region; @remote: peers may use it. */
+/* Check the keys that every new region has; @remote: peers may use it. */
 static void mr_take_keys(QRdmaMr *mr, const struct virtio_rdma_mr_rsp *rsp,
                          bool remote)
 {
@@ -73,7 +73,7 @@ static QRdmaMr *mr_new_range(QRdmaPd *pd, uint64_t iova, uint64_t length)
     return mr;
 }
 
-/* Register what has its pages and their table. */
+/* Register a region that has its pages and their table. */
 static void mr_register(QRdmaMr *mr, uint32_t access)
 {
     QRdma *d = mr->pd->dev;
@@ -153,7 +153,7 @@ QRdmaMr *qrdma_alloc_mr(QRdmaPd *pd, uint32_t access, uint32_t max_num_sg)
 
     assert_ok(qrdma_cmd(pd->dev, VIRTIO_RDMA_CMD_CREATE_MR, &req, sizeof(req),
                         &rsp, sizeof(rsp)));
-    /* REG_MR decides which rights it has */
+    /* REG_MR decides which rights the region has */
     mr_take_keys(mr, &rsp, true);
     return mr;
 }

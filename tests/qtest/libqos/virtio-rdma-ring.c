@@ -29,7 +29,7 @@ QRdmaRing *qrdma_ring(QRdma *d, uint32_t index)
 }
 
 /*
- * Each queue has a vector of its own as far as they go; the last one is for
+ * Each queue has its own vector while there are enough. The last vector is for
  * events.
  */
 static int vector_of(QRdmaRing *r)
@@ -105,7 +105,7 @@ void qrdma_ring_setup(QRdmaRing *r, uint16_t size)
         r->next[i] = i + 1;
     }
 
-    /* the device's view of them */
+    /* the device's addresses */
     vq->desc += d->dma_offset;
     vq->avail += d->dma_offset;
     vq->used += d->dma_offset;
@@ -186,7 +186,7 @@ static uint16_t packed_add(QRdmaRing *r, const QRdmaDesc *desc, unsigned n)
     uint16_t size = r->pci.vq.size;
     uint16_t head = r->free_head;
 
-    /* the first one last: it makes all of them available */
+    /* the first descriptor last: its flags make all of them available */
     for (int i = n - 1; i >= 0; i--) {
         uint32_t at = head + i;
         bool lap = r->avail_lap ^ (at >= size);

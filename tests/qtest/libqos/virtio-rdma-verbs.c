@@ -310,7 +310,7 @@ uint32_t qrdma_reap(QRdmaWq *wq)
     uint32_t n = 0;
 
     if (!wq->ring) {
-        /* Slots are free as soon as they were read. */
+        /* Slots are free as soon as the device has read them. */
         n = wq->posted - wq->retired;
         wq->retired = wq->posted;
         return n;
@@ -400,7 +400,9 @@ void qrdma_post(QRdmaQp *qp, RdmaSendWr wr)
 void qrdma_hand_over(QRdma *d)
 {
     if (d->features & QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS)) {
-        /* the kick, the queue's turn, and what it may leave to another */
+        /*
+         * one turn for the kick, one for the queue, and more for leftover work
+         */
         for (int i = 0; i < 4; i++) {
             qtest_readb(d->host->qts, 0);
         }
@@ -462,7 +464,7 @@ static void decode_cqe_ex(const struct virtio_rdma_cqe_ex *cqe, RdmaWc *wc)
     memcpy(wc->smac, cqe->smac, RDMA_MAC_LEN);
     wc->vlan = le16_to_cpu(cqe->vlan);
     wc->hdr_type = cqe->hdr_type;
-    /* what is not said is zero */
+    /* fields without their flag are zero */
     if (!(wc->wc_flags & RDMA_WC_WITH_SMAC)) {
         g_assert_cmpmem(wc->smac, RDMA_MAC_LEN, zero, RDMA_MAC_LEN);
     }

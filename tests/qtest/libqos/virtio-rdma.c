@@ -44,7 +44,7 @@ int64_t qrdma_patience(void)
 /* Memory behind a root port: 0xe0000000 to 0xe0ffffff */
 #define BUS_WINDOW 0xe000
 
-/* What all machines have when tests run on a device of the host */
+/* Options of all machines when tests run on a device of the host */
 static char *verbs_args(void)
 {
     const char *ibdev = qrdma_ibdev();
@@ -120,7 +120,7 @@ void qrdma_host_stop(QRdmaHost *host)
 void qrdma_host_kill(QRdmaHost *host)
 {
     close_devices(host);
-    /* libqtest takes no other signal for an orderly end */
+    /* libqtest accepts no other signal as an orderly end */
     qtest_kill_qemu(host->qts);
     qtest_quit(host->qts);
     qrdma_host_free(host);
@@ -305,7 +305,7 @@ void qrdma_prepare(QRdma *d, uint64_t features, uint16_t ring_size)
     qvirtio_set_driver(vdev);
     offered = qvirtio_get_features(vdev);
     d->features = features ?: QRDMA_FEATURES;
-    /* On a host adapter no driver is served without. */
+    /* An adapter of the host refuses drivers without this feature. */
     d->features |= offered & QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS);
     if (d->direct && (offered & QRDMA_F(VIRTIO_RDMA_F_DIRECT)) &&
         (d->features & QRDMA_F(VIRTIO_RDMA_F_VERSION_1))) {
@@ -324,7 +324,7 @@ void qrdma_prepare(QRdma *d, uint64_t features, uint16_t ring_size)
     d->max_srq = 0;
     d->max_srq_direct = qrdma_config_le32(d, max_srq_direct);
     d->cqe_size = sizeof(struct virtio_rdma_cqe);
-    /* A driver of the RFC has it from the NIC. */
+    /* A driver of the RFC takes the MAC address from the NIC. */
     for (int i = 0; i < RDMA_MAC_LEN; i++) {
         d->mac[i] = qrdma_config_read(
             d, offsetof(struct virtio_rdma_config, mac) + i, 1);

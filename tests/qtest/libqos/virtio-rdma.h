@@ -2,15 +2,15 @@
 /*
  * A client of the virtio-rdma device, for tests: verbs over virtqueues.
  *
- * Calls are named and typed as verbs are; requests, work requests and
- * completions are the structures of rdma/verbs.h. Whatever belongs to a
- * device (objects, guest memory, rings) lives until the next qrdma_start()
- * or qrdma_close(), so tests free nothing.
+ * Calls have the names and types of verbs. Requests, work requests and
+ * completions are the structures of rdma/verbs.h. Objects, guest memory and
+ * rings of a device live until the next qrdma_start() or qrdma_close(), so
+ * tests free nothing.
  *
- * Functions that return a pointer assert success. Functions that return
- * uint8_t return the control status (enum virtio_rdma_status) for the test
- * to judge. The virtual clock stands still unless the test steps it; waiting
- * is in wall-clock time and asserts that it does not take long.
+ * Functions that return a pointer assert success. Functions that return uint8_t
+ * return the control status (enum virtio_rdma_status) for the test to judge.
+ * The virtual clock stands still unless the test steps it. Functions that wait
+ * use wall-clock time, and assert that it does not take long.
  */
 #ifndef TESTS_LIBQOS_VIRTIO_RDMA_H
 #define TESTS_LIBQOS_VIRTIO_RDMA_H
@@ -23,27 +23,27 @@
 #include "standard-headers/linux/virtio_rdma.h"
 
 #define QRDMA_F(bit) (1ull << (bit))
-/* A driver that knows no more than the RFC's device */
+/* Features of a driver that knows only the RFC's device */
 #define QRDMA_RFC_FEATURES (QRDMA_F(VIRTIO_F_VERSION_1) | \
                             QRDMA_F(VIRTIO_F_RING_RESET))
-/* What qrdma_start() negotiates when told nothing else. */
+/* What qrdma_start() negotiates by default */
 #define QRDMA_FEATURES (QRDMA_RFC_FEATURES | QRDMA_F(VIRTIO_RDMA_F_VERSION_1))
 /*
- * F_DIRECT, and which objects use it: all others have virtqueues. The high bits
- * are not the device's.
+ * F_DIRECT, and the objects that use it; all others have virtqueues. The high
+ * bits are not feature bits of the device.
  */
 #define QRDMA_DIRECT_QPS (QRDMA_F(VIRTIO_RDMA_F_DIRECT) | QRDMA_F(61))
 #define QRDMA_DIRECT_CQS (QRDMA_F(VIRTIO_RDMA_F_DIRECT) | QRDMA_F(62))
 #define QRDMA_DIRECT_SRQS (QRDMA_F(VIRTIO_RDMA_F_DIRECT) | QRDMA_F(63))
 #define QRDMA_DIRECT (QRDMA_DIRECT_QPS | QRDMA_DIRECT_CQS | QRDMA_DIRECT_SRQS)
-/* Depth of a ring when told nothing else. */
+/* Default depth of a ring */
 #define QRDMA_RING_SIZE 64
 /* A millisecond of virtual time, in ns. */
 #define QRDMA_MS 1000000ll
 /* Bytes of a WQE buffer. */
 #define QRDMA_WQE_ROOM 1024
 
-/* The status of a control command is as it should be. */
+/* Assert the status of a control command. */
 #define assert_status(call, want) \
     g_assert_cmpint((call), ==, VIRTIO_RDMA_S_##want)
 #define assert_ok(call) assert_status(call, OK)
@@ -53,7 +53,7 @@ typedef struct QRdmaHost {
     QTestState *qts;
     QGuestAllocator alloc;
     QPCIBus *bus;
-    GPtrArray *devices;             /* of qrdma_open(), to close at its end */
+    GPtrArray *devices;             /* of qrdma_open(), closed with the host */
 } QRdmaHost;
 
 typedef struct QRdma QRdma;
@@ -73,7 +73,7 @@ typedef struct QRdmaRing {
     bool packed;
     bool avail_lap;                 /* packed: the lap is an odd one */
     bool used_lap;
-    uint16_t used_at;               /* packed: where the next one is used */
+    uint16_t used_at;               /* packed: position of the next used one */
     uint64_t mem;
     uint64_t mem_size;
     uint16_t avail_idx;
@@ -89,12 +89,12 @@ struct QRdma {
     QVirtioPCIDevice *pci;
     uint16_t msix_vectors;          /* size of the table; 0: no MSI-X */
     uint64_t features;
-    uint64_t direct_objects;        /* the other bits of QRDMA_DIRECT_* */
-    /* what to add to a guest address for the device, behind an IOMMU */
+    uint64_t direct_objects;        /* high bits of QRDMA_DIRECT_* */
+    /* device address minus guest address, behind an IOMMU */
     uint64_t dma_offset;
     bool hasty;                     /* do not wait for commands' answers */
     bool direct;                    /* queues are direct, if offered */
-    QPCIBar doorbells;              /* when it was needed once */
+    QPCIBar doorbells;              /* mapped on first use */
     bool has_doorbells;
     uint16_t ring_size;
     uint32_t max_cq;                /* that have virtqueues */
@@ -146,10 +146,10 @@ typedef struct QRdmaCq {
     uint32_t cqn;
     uint32_t cqe;
     uint64_t buf;                   /* a CQE buffer per descriptor, or slots */
-    bool no_refill;                 /* polled buffers or slots stay away */
+    bool no_refill;                 /* do not give back polled buffers, slots */
     /* Of a direct CQ */
     QRdmaEq *eq;                    /* or NULL */
-    uint64_t counters;              /* the page of them */
+    uint64_t counters;              /* address of their page */
     uint32_t depth;
     uint32_t consumed;
     uint32_t arm;
@@ -158,11 +158,11 @@ typedef struct QRdmaCq {
 typedef struct QRdmaWq {
     QRdmaRing *ring;                /* NULL: it is a direct queue */
     uint64_t buf;                   /* a WQE buffer per descriptor, or slots */
-    /* Of a direct queue: where the producer is, slots, and bytes of each */
+    /* Direct queue: producer counter, number of slots, bytes of a slot */
     uint64_t counters;
     uint32_t depth;
     uint32_t slot;
-    uint32_t bell;                  /* what rings for it */
+    uint32_t bell;                  /* value that rings its doorbell */
     uint32_t posted;
     uint32_t retired;
 } QRdmaWq;
@@ -199,7 +199,7 @@ typedef struct QRdmaCmd {
     uint8_t cmd;
     const void *req;
     size_t req_len;
-    void *rsp;                      /* behind the status byte */
+    void *rsp;                      /* after the status byte */
     size_t rsp_cap;
     unsigned out_split;
     unsigned in_split;
@@ -208,7 +208,7 @@ typedef struct QRdmaCmd {
     size_t used_len;                /* out: bytes the device says it wrote */
 } QRdmaCmd;
 
-/* How two QPs are to be connected; zero means a usual value. */
+/* How to connect two QPs; zero means a default. */
 typedef struct QRdmaPath {
     RdmaMtu mtu;
     uint8_t gid_index;
@@ -219,14 +219,14 @@ typedef struct QRdmaPath {
     uint8_t retry_cnt;
     uint8_t rnr_retry;
     uint8_t min_rnr_timer;
-    bool no_retry;                  /* retry_cnt and rnr_retry are meant */
+    bool no_retry;                  /* take retry_cnt, rnr_retry even if 0 */
 } QRdmaPath;
 
 /* Tests of one subject; a table of them ends with an empty one. */
 typedef struct QRdmaTest {
     const char *name;
     void (*run)(void);
-    /* Instead of @run: a case of a test, and what tells it from others */
+    /* Instead of @run: a test with several cases, and the data of this case */
     void (*run_case)(const void *data);
     const void *data;
 } QRdmaTest;
@@ -242,9 +242,9 @@ static inline bool qrdma_has(const QRdma *d, uint64_t features)
 /* In the environment: the name of an RDMA device of the host */
 #define QRDMA_IBDEV "RDMA_TEST_IBDEV"
 /*
- * The RDMA device of the host that tests run on, or NULL: on the devices that
- * they describe. Then each machine has "rdma-verbs" objects for it,
- * "v0" and "v1".
+ * The RDMA device of the host that tests run on. Each machine then has
+ * "rdma-verbs" objects for the device, "v0" and "v1". NULL: tests run on the
+ * devices that they describe.
  */
 const char *qrdma_ibdev(void);
 
@@ -255,24 +255,20 @@ QRdmaHost *qrdma_host_start_machine(const char *machine, const char *fmt, ...)
 /* Close its devices and end the process. */
 void qrdma_host_stop(QRdmaHost *host);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(QRdmaHost, qrdma_host_stop)
-/* End the process at once, without a word to its devices. */
+/* Kill the process at once, without a shutdown of its devices. */
 void qrdma_host_kill(QRdmaHost *host);
 
-/* The QMP command @cmd fails, and the message has @text in it. */
+/* Assert that the QMP command @cmd fails, with @text in the message. */
 void qrdma_qmp_refused(QTestState *qts, const char *cmd, const char *text);
 /* A number that is a property of the object at @path */
 int64_t qrdma_qom_get(QTestState *qts, const char *path, const char *property);
 
-/*
- * Memory of a PC that is RAM or is not, as the host bridge says: not, unless it
- * is told.
- */
+/* Memory of a PC that the host bridge makes RAM, or not. The default is not. */
 #define QRDMA_LEGACY_ADDR 0xc0000
 void qrdma_host_set_legacy_ram(QRdmaHost *host, bool is_ram);
 
 /*
- * What firmware does for the root port at @port_devfn: the bus behind it has
- * number 1.
+ * Set up the root port at @port_devfn as firmware does: its bus has number 1.
  */
 void qrdma_enable_bus(QRdmaHost *host, int port_devfn);
 
@@ -285,18 +281,18 @@ void qrdma_close(QRdma *d);
  * DRIVER_OK.
  */
 void qrdma_start(QRdma *d, uint64_t features, uint16_t ring_size);
-/* The two halves of qrdma_start(), before and with DRIVER_OK. */
+/* The two halves of qrdma_start(), without and with DRIVER_OK. */
 void qrdma_prepare(QRdma *d, uint64_t features, uint16_t ring_size);
 void qrdma_driver_ok(QRdma *d);
 void qrdma_reset(QRdma *d);
 uint8_t qrdma_device_status(QRdma *d);
-/* The device says that it is broken. */
+/* Does the device report that it needs a reset? */
 bool qrdma_needs_reset(QRdma *d);
 /* @size bytes (1, 2, 4 or 8) of configuration space in one access. */
 uint64_t qrdma_config_read(QRdma *d, uint32_t offset, unsigned size);
 void qrdma_config_write(QRdma *d, uint32_t offset, unsigned size,
                         uint64_t value);
-/* A field of it of 32 bits */
+/* A field of 32 bits in configuration space */
 #define qrdma_config_le32(d, field) \
     qrdma_config_read((d), offsetof(struct virtio_rdma_config, field), 4)
 /* Configuration space, read bytewise. */
@@ -321,12 +317,12 @@ void qrdma_settle(QRdma *d);
 void qrdma_clock_step(QRdma *d, int64_t ns);
 
 /*
- * For how long a test waits for what has to come, in microseconds: 20 seconds,
- * or as many as RDMA_TEST_WAIT in the environment says.
+ * Timeout of waits, in microseconds: 20 seconds, or RDMA_TEST_WAIT seconds from
+ * the environment
  */
 int64_t qrdma_patience(void);
 
-/* Wait for @cond, asserting that it comes true; @d is kept going. */
+/* Wait until @cond is true, and run @d meanwhile; a timeout fails the test. */
 #define qrdma_wait_until(d, cond) do { \
     gint64 qrdma_end_ = g_get_monotonic_time() + qrdma_patience(); \
     while (!(cond)) { \
@@ -337,11 +333,11 @@ int64_t qrdma_patience(void);
 
 /* virtio-rdma-ring.c: virtqueues */
 QRdmaRing *qrdma_ring(QRdma *d, uint32_t index);
-/* Set up a ring that has not been, or was reset. */
+/* Set up a ring that is new or was reset. */
 void qrdma_ring_setup(QRdmaRing *r, uint16_t size);
 /* Reset one virtqueue (VIRTIO_F_RING_RESET); it is then not set up. */
 void qrdma_ring_reset(QRdmaRing *r);
-/* Both, where the driver can reset it. */
+/* Reset the ring if the driver can, and set it up. */
 void qrdma_ring_renew(QRdmaRing *r);
 /* Make a chain available without a kick; returns its head. */
 uint16_t qrdma_ring_add(QRdmaRing *r, const QRdmaDesc *desc, unsigned n);
@@ -355,14 +351,13 @@ void qrdma_ring_set_desc(QRdmaRing *r, uint16_t i, uint64_t addr,
 void qrdma_ring_set_avail(QRdmaRing *r, uint16_t slot, uint16_t head);
 void qrdma_ring_set_avail_idx(QRdmaRing *r, uint16_t idx);
 /*
- * Does the device want to be notified of what was made available since the
- * ring had come to @old (avail_idx)?
+ * Does the device want a kick for buffers made available since avail_idx @old?
  */
 bool qrdma_ring_wants_kick(QRdmaRing *r, uint16_t old);
 /* Was an interrupt sent for the ring since the last call? */
 bool qrdma_ring_irq(QRdmaRing *r);
 
-/* virtio-rdma-direct.c: direct queues, those of page 1 of the doorbells */
+/* virtio-rdma-direct.c: direct queues, with doorbells in page 1 */
 
 /* Slots of each queue, and their bytes */
 #define QRDMA_DIRECT_DEPTH_SHIFT 6
@@ -376,20 +371,20 @@ uint64_t qrdma_direct_alloc(QRdma *d, uint32_t npages, uint64_t *mem);
 /* Guest memory for the queues of @qp, which @req then describes. */
 void qrdma_direct_init(QRdmaQp *qp, bool has_srq,
                        struct virtio_rdma_create_qp_req *req);
-/* The same for @srq, at least as deep as QPs have them */
+/* The same for @srq, at least as deep as the queues of QPs */
 void qrdma_direct_srq_init(QRdmaSrq *srq,
                            struct virtio_rdma_create_srq_req *req);
-/* Write the next slot, and say that there is one more. */
+/* Write the next slot, and advance the producer. */
 void qrdma_direct_post(QRdma *d, QRdmaWq *wq, const void *wqe, size_t len);
-/* Is the device looking at the queue by itself? */
+/* Does the device poll the queue, so that it needs no doorbell? */
 bool qrdma_direct_awake(QRdma *d, const QRdmaWq *wq);
 void qrdma_direct_set_producer(QRdma *d, const QRdmaWq *wq, uint32_t value);
 /* Write to a page of doorbells. */
 void qrdma_doorbell(QRdma *d, uint32_t page, uint32_t value);
-/* The same @n times, and nothing of the device in between. */
+/* The same @n times, while the device does not run in between */
 void qrdma_doorbell_in_a_row(QRdma *d, uint32_t page, uint32_t value,
                              unsigned n);
-/* Its shadow is at guest address @addr; 0: it has none. */
+/* Set the shadow of @page to guest address @addr; 0: none. */
 uint8_t qrdma_set_shadow(QRdma *d, uint16_t page, uint64_t addr);
 
 /* virtio-rdma-direct-cq.c: direct CQs and event queues */
@@ -403,7 +398,7 @@ uint64_t qrdma_direct_cq_alloc(QRdma *d, uint8_t depth_shift,
 /* Guest memory for @cq, as deep as it says, which @req then describes. */
 void qrdma_direct_cq_init(QRdmaCq *cq, struct virtio_rdma_create_cq_req *req);
 QRdmaCq *qrdma_create_direct_cq(QRdma *d, uint32_t cqe, QRdmaEq *eq);
-/* What is not consumed moves to the new memory. */
+/* CQEs that are not consumed move to the new memory. */
 uint8_t qrdma_resize_direct_cq(QRdmaCq *cq, uint32_t cqe);
 bool qrdma_direct_cq_has_cqe(QRdmaCq *cq);
 /* The next CQE as it is in memory; false if there is none. */
@@ -415,13 +410,16 @@ void qrdma_arm_direct_cq(QRdmaCq *cq, uint32_t flags);
 uint8_t qrdma_try_create_eq(QRdma *d, uint32_t cqe, uint32_t *eqn);
 QRdmaEq *qrdma_create_eq(QRdma *d, uint32_t buffers);
 void qrdma_refill_eq(QRdmaEq *eq, uint32_t n);
-/* Which CQ has an event? False if none has. Its buffer stays away. */
+/*
+ * Take the next event, and store its CQ. False: none. The buffer is not given
+ * back.
+ */
 bool qrdma_eq_get(QRdmaEq *eq, uint32_t *cqn);
 uint8_t qrdma_destroy_eq(QRdmaEq *eq);
 
 /* virtio-rdma-ctrl.c: control commands */
 uint8_t qrdma_cmd_raw(QRdma *d, QRdmaCmd *c);
-/* A command as drivers send it; asserts that a good answer is complete. */
+/* A command as drivers send it; asserts that a successful reply is complete. */
 uint8_t qrdma_cmd(QRdma *d, uint8_t cmd, const void *req, size_t req_len,
                   void *rsp, size_t rsp_len);
 /* Wire form of QP attributes. */
@@ -439,8 +437,8 @@ uint8_t qrdma_add_gid_full(QRdma *d, uint16_t index, const uint8_t *gid,
                            uint32_t type, uint32_t port);
 uint8_t qrdma_del_gid(QRdma *d, uint16_t index, uint32_t port);
 /*
- * GID 0 is an IPv6 and GID 1 an IPv4 address, made of @id; or the host's, with
- * qrdma_ibdev(), if sysfs has them.
+ * Set GID 0 to an IPv6 and GID 1 to an IPv4 address, made of @id. With
+ * qrdma_ibdev(), use the host's GIDs if sysfs has them.
  */
 void qrdma_setup_gids(QRdma *d, uint8_t id);
 
@@ -452,11 +450,11 @@ uint8_t qrdma_dealloc_pd(QRdmaPd *pd);
 
 uint8_t qrdma_try_create_cq(QRdma *d, uint32_t cqe, uint32_t *cqn);
 /*
- * Creates the CQ, a direct one if that was negotiated; else it fills its ring
- * with @cqe buffers, or as it is big.
+ * Create a CQ, a direct one if that was negotiated. Otherwise fill its ring
+ * with @cqe buffers, or with as many as fit.
  */
 QRdmaCq *qrdma_create_cq(QRdma *d, uint32_t cqe);
-/* On success resets the ring, where it can be, and sets it up again. */
+/* On success, reset the ring if the driver can, and set it up again. */
 uint8_t qrdma_destroy_cq(QRdmaCq *cq);
 uint8_t qrdma_req_notify_cq(QRdmaCq *cq, uint32_t flags);
 uint8_t qrdma_resize_cq(QRdmaCq *cq, uint32_t cqe, uint32_t used);
@@ -470,11 +468,11 @@ void qrdma_alloc_pages(QRdma *d, uint32_t npages, uint64_t **pages,
                        uint64_t *table);
 QRdmaMr *qrdma_reg_mr(QRdmaPd *pd, uint64_t iova, uint64_t length,
                       uint32_t access);
-/* Any request; @rsp may be NULL. */
+/* Any request, without checks; @rsp may be NULL. */
 uint8_t qrdma_reg_user_mr(QRdma *d,
                           const struct virtio_rdma_reg_user_mr_req *req,
                           struct virtio_rdma_mr_rsp *rsp);
-/* Of contiguous guest memory at @addr, in order. */
+/* Register contiguous guest memory at @addr, in order. */
 QRdmaMr *qrdma_reg_mr_at(QRdmaPd *pd, uint64_t iova, uint64_t length,
                          uint32_t access, uint64_t addr);
 QRdmaMr *qrdma_get_dma_mr(QRdmaPd *pd, uint32_t access);
@@ -485,7 +483,7 @@ uint8_t qrdma_dereg_mr(QRdmaMr *mr);
 void qrdma_mr_write(QRdmaMr *mr, uint64_t offset, const void *data,
                     size_t size);
 void qrdma_mr_read(QRdmaMr *mr, uint64_t offset, void *data, size_t size);
-/* Bytes that are a function of @seed and position. */
+/* Fill with bytes that are a function of @seed and position. */
 void qrdma_mr_fill(QRdmaMr *mr, uint64_t offset, size_t size, uint8_t seed);
 void qrdma_mr_check(QRdmaMr *mr, uint64_t offset, size_t size, uint8_t seed);
 RdmaSge qrdma_sge(QRdmaMr *mr, uint64_t offset, uint32_t length);
@@ -499,27 +497,27 @@ uint8_t qrdma_try_create_qp_nums(QRdma *d, const RdmaQpInitAttr *init,
                                  uint32_t *qpn, uint32_t *wire_qpn);
 QRdmaQp *qrdma_create_qp_attr(QRdmaPd *pd, QRdmaCq *send_cq,
                               QRdmaCq *recv_cq, const RdmaQpInitAttr *init);
-/* A QP of 32 WRs (or as the rings are) of 4 SGEs and 128 bytes inline. */
+/* A QP of 32 WRs (or the size of its rings), 4 SGEs, 128 bytes inline */
 QRdmaQp *qrdma_create_qp(QRdmaPd *pd, QRdmaCq *send_cq, QRdmaCq *recv_cq,
                          RdmaQpType type);
 uint8_t qrdma_modify_qp(QRdmaQp *qp, uint32_t mask, const RdmaQpAttr *attr);
 RdmaQpState qrdma_qp_state(QRdmaQp *qp);
 uint8_t qrdma_modify_qp_state(QRdmaQp *qp, RdmaQpState state);
 uint8_t qrdma_query_qp(QRdmaQp *qp, RdmaQpAttr *attr);
-/* On success resets both rings likewise. */
+/* On success, reset both rings like qrdma_destroy_cq(). */
 uint8_t qrdma_destroy_qp(QRdmaQp *qp);
 
 /* virtio-rdma-srq.c: shared receive queues, windows, multicast groups */
-/* Of an SRQ with a virtqueue */
+/* Create an SRQ with a virtqueue. */
 uint8_t qrdma_try_create_srq(QRdma *d, const RdmaSrqAttr *attr,
                              uint32_t *srqn);
-/* A direct one, if that was negotiated */
+/* Create a direct SRQ, if that was negotiated. */
 QRdmaSrq *qrdma_create_srq(QRdmaPd *pd, uint32_t max_wr, uint32_t max_sge);
 QRdmaSrq *qrdma_create_srq_limit(QRdmaPd *pd, uint32_t max_wr,
                                  uint32_t max_sge, uint32_t limit);
 uint8_t qrdma_modify_srq(QRdmaSrq *srq, uint32_t limit);
 uint8_t qrdma_query_srq(QRdmaSrq *srq, RdmaSrqAttr *attr);
-/* On success resets the ring likewise. */
+/* On success, reset the ring like qrdma_destroy_cq(). */
 uint8_t qrdma_destroy_srq(QRdmaSrq *srq);
 void qrdma_post_srq_recv(QRdmaSrq *srq, const RdmaRecvWr *wr);
 /* A receive of one SGE, or of none if @sge is NULL */
@@ -532,7 +530,7 @@ uint8_t qrdma_attach_mcast(QRdmaQp *qp, const uint8_t gid[RDMA_GID_LEN]);
 uint8_t qrdma_detach_mcast(QRdmaQp *qp, const uint8_t gid[RDMA_GID_LEN]);
 
 /* virtio-rdma-event.c: asynchronous events */
-/* Give the device @n buffers more. */
+/* Give the device @n more buffers. */
 void qrdma_add_event_buffers(QRdma *d, unsigned n);
 bool qrdma_poll_event(QRdma *d, RdmaEvent *event);
 /* Wait for the next event. */
@@ -574,9 +572,9 @@ RdmaSendWr qrdma_bind_wr(const QRdmaMw *mw, const QRdmaMr *mr, uint64_t offset,
 size_t qrdma_encode_send(QRdmaQp *qp, const RdmaSendWr *wr, uint8_t *wqe);
 size_t qrdma_encode_recv(const RdmaRecvWr *wr, uint8_t *wqe);
 /*
- * Let the host's device have the receives that were posted: one that has
- * numbers of its own takes messages when they come, and knows of no receives
- * but those that it was told of.
+ * Kick the receives that were posted, so that the host's device has them. A
+ * device that has its own numbers takes messages as they come, and knows only
+ * of receives that were kicked.
  */
 void qrdma_hand_over(QRdma *d);
 /* Post and kick. Receives are handed over, too. */
@@ -585,7 +583,9 @@ void qrdma_post_recv(QRdmaQp *qp, const RdmaRecvWr *wr);
 /* The same, with a WR by value, and with a receive of one SGE or of none */
 void qrdma_post(QRdmaQp *qp, RdmaSendWr wr);
 void qrdma_recv(QRdmaQp *qp, uint64_t wr_id, const RdmaSge *sge);
-/* To the next slot of a direct queue, as a process does, without a doorbell */
+/*
+ * Write the next slot of a direct queue without a doorbell, as a process does.
+ */
 void qrdma_put_send(QRdmaQp *qp, RdmaSendWr wr);
 void qrdma_put_recv(QRdma *d, QRdmaWq *wq, uint64_t wr_id, const RdmaSge *sge);
 /* Any bytes as a WQE, in descriptors of @split bytes (0: one). */
@@ -598,7 +598,7 @@ void qrdma_post_reg_pages(QRdmaQp *qp, const RdmaSendWr *wr, uint64_t list);
 /* Take back used WQE buffers; asserts order and length 0. */
 uint32_t qrdma_reap(QRdmaWq *wq);
 
-/* Wait until all that was posted is used. */
+/* Wait until the device has used all posted WQEs. */
 void qrdma_reap_all(QRdma *d, QRdmaWq *wq);
 
 bool qrdma_cq_has_cqe(QRdmaCq *cq);
@@ -606,13 +606,13 @@ bool qrdma_cq_has_cqe(QRdmaCq *cq);
 bool qrdma_poll_cq(QRdmaCq *cq, RdmaWc *wc);
 /* Wait for the next completion. */
 void qrdma_wait_cq(QRdmaCq *cq, RdmaWc *wc);
-/* Wait for it and check what identifies it; @wc may be NULL. */
+/* Wait for a completion, and check its wr_id and status; @wc may be NULL. */
 void qrdma_expect(QRdmaCq *cq, uint64_t wr_id, RdmaWcStatus status);
 void qrdma_expect_wc(QRdmaCq *cq, uint64_t wr_id, RdmaWcOpcode opcode,
                      RdmaWc *wc);
-/* Post it, and wait for its completion. */
+/* Post @wr, and wait for its completion. */
 void qrdma_post_expect(QRdmaQp *qp, RdmaSendWr wr, RdmaWcStatus status);
-/* The same; it succeeds, and has @opcode. */
+/* The same, for a request that succeeds with @opcode */
 void qrdma_post_expect_wc(QRdmaQp *qp, RdmaSendWr wr, RdmaWcOpcode opcode);
 /* Give the ring @n buffers, with a kick if the device wants it. */
 void qrdma_refill_cq(QRdmaCq *cq, unsigned n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzzers of the virtio-rdma device: control commands as the input says. Most
- * are nearly right, so that they come far.
+ * Fuzzers of the virtio-rdma device: control commands of the input. Most are
+ * nearly valid, so that they pass the first checks.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -9,14 +9,14 @@
 
 #define REQ_ROOM 256
 
-/* What a QP needs to enter a state. */
+/* Masks of attributes that a QP needs to enter a state */
 static const uint32_t masks_rc[] = { 1, 0x39, 0x129181, 0x12e01, 1, 1, 1 };
 static const uint32_t masks_uc[] = { 1, 0x39, 0x101181, 0x10001, 1, 1, 1 };
 static const uint32_t masks_ud[] = { 1, 0x71, 1, 0x10001, 1, 1, 1 };
 
 /*
  * Into the ring, without a notification. @tail of the @len bytes become a
- * descriptor of their own. Returns where the answer will be.
+ * descriptor of their own. Returns the address of the answer.
  */
 static uint64_t put(const uint8_t *bytes, size_t len, size_t tail,
                     size_t rsp_len)

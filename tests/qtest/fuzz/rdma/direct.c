@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzzers of the virtio-rdma device: direct queues and CQs. Their counters,
- * slots, doorbells and the shadows of these are a process's, which may write
- * there whatever it likes.
+ * Fuzzers of the virtio-rdma device: direct queues and CQs. A process owns
+ * their counters, slots, doorbells and shadows, and may write anything there.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -22,9 +21,9 @@
 #define CQ_SHIFT 7
 #define CQ_PAGES 6
 #define CQ_SIZE (CQ_PAGES * 4096)
-/* A shadow for each page of doorbells that QPs are rung by */
+/* A shadow for each page of doorbells of QPs */
 #define SHADOWS (CQS + 2 * CQ_SIZE)
-/* The SRQ: a page of counters, slots as those of QPs, and its list */
+/* The SRQ: a page of counters, slots like those of QPs, and its list */
 #define SRQ (SHADOWS + FUZZ_QPS * 4096)
 #define SRQ_PAGES (1 + QUEUE_SIZE / 4096)
 #define SRQ_LIST (SRQ + SRQ_PAGES * 4096)
@@ -125,7 +124,7 @@ void fuzz_direct_ring_srq(void)
     ring(0, 0, VIRTIO_RDMA_DOORBELL_SRQ, 4);
 }
 
-/* The producer goes anywhere, or a slot gets other bytes. */
+/* Set the producer to any value, or change bytes of a slot. */
 void fuzz_op_counter(FuzzIn *in)
 {
     uint8_t sel = in_u8(in);
@@ -144,7 +143,7 @@ void fuzz_op_counter(FuzzIn *in)
         fuzz_store(producer(place, recv), n, 4);
     }
     if (sel & 0x40) {
-        /* Says that it is awake, or asleep, when it is not */
+        /* Change the flag that the queue is awake. */
         fuzz_store(counters(place) + (recv ? COUNTER(rq_awake)
                                            : COUNTER(sq_awake)),
                    in_u32(in), 4);
@@ -169,7 +168,7 @@ static uint64_t cq_page(unsigned place)
     return CQS + place * CQ_SIZE;
 }
 
-/* Its list is in the last page. */
+/* Write the list of pages of a CQ to its last page. */
 static uint32_t list_cq(unsigned place, uint8_t shift)
 {
     uint32_t npages = 1 + DIV_ROUND_UP(64u << shift, 4096);
@@ -230,7 +229,7 @@ static void resize(unsigned place, uint8_t shift, uint32_t cqe)
     fuzz_command(VIRTIO_RDMA_CMD_RESIZE_CQ, &req, sizeof(req), NULL, 0);
 }
 
-/* The consumer goes anywhere, the CQ is armed, or changes its size. */
+/* Set the consumer to any value, arm the CQ, or resize it. */
 void fuzz_op_cq(FuzzIn *in)
 {
     uint8_t sel = in_u8(in);
@@ -278,7 +277,7 @@ static void set_shadow(unsigned place, FuzzIn *in)
     };
 
     if (sel & 8) {
-        /* Memory that other things have, too */
+        /* Memory that other objects use, too */
         req.addr = cpu_to_le64(FUZZ_RINGS + in_u16(in) % 1024 * 4096ull);
     }
     fuzz_command(VIRTIO_RDMA_CMD_SET_SHADOW, &req, sizeof(req), NULL, 0);
@@ -295,7 +294,7 @@ static void mark(unsigned place, uint32_t qpn)
     fuzz_store(summary, fuzz_load(summary, 4) | 1u << qpn / 32 % 32, 4);
 }
 
-/* Once it was rung in a row, it looks for marks. */
+/* After doorbells in a row the device reads marks. */
 static void wake(unsigned place)
 {
     for (int i = 0; i < 3; i++) {
@@ -305,7 +304,7 @@ static void wake(unsigned place)
     fuzz_settle();
 }
 
-/* A page gets a shadow, or what is written there changes, and it is rung. */
+/* Set a shadow for a page, or change its words, and ring. */
 void fuzz_op_shadow(FuzzIn *in)
 {
     uint8_t sel = in_u8(in);

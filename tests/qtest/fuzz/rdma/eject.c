@@ -16,7 +16,7 @@
 #define TABLE (FUZZ_TABLES + 0x2000)
 #define ENTRIES 512
 #define MIN_LIST_SHIFT 12
-/* Of the ring, which has two descriptors for each */
+/* The ring has two descriptors for each command. */
 #define MAX_COMMANDS (FUZZ_RING_SIZE / 2 - 1)
 
 static void put_modify(RdmaQpState state)
@@ -30,7 +30,10 @@ static void put_modify(RdmaQpState state)
     fuzz_put_command(VIRTIO_RDMA_CMD_MODIFY_QP, &req, sizeof(req));
 }
 
-/* A region that takes several turns to read: all its tables are one. */
+/*
+ * Register a region that takes several turns to read. All of its tables are the
+ * same one.
+ */
 static void put_list(unsigned shift)
 {
     struct virtio_rdma_reg_user_mr_req req = {
@@ -50,7 +53,7 @@ static void put_list(unsigned shift)
     fuzz_put_command(VIRTIO_RDMA_CMD_REG_USER_MR, &req, sizeof(req));
 }
 
-/* Commands of the input, and how many turns the device has for them. */
+/* Put commands of the input, and give the device some turns for them. */
 void fuzz_op_deep(FuzzIn *in)
 {
     uint8_t sel = in_u8(in);

@@ -17,7 +17,7 @@ static void send_frame(const uint8_t *frame, size_t len)
     fuzz_drain_wire();
 }
 
-/* Nobody reads what the device sends, but the netdev must not block. */
+/* Drop what the device sends, so that the netdev does not block. */
 void fuzz_drain_wire(void)
 {
     uint8_t frame[ROCE_MAX_FRAME];

@@ -156,7 +156,7 @@ void fuzz_read(uint64_t addr, void *data, size_t len)
 {
     unsigned tears = fuzz_guest.tears;
 
-    /* The guest's own reads are none of the device's */
+    /* Reads of the guest itself do not count as reads of the device. */
     fuzz_guest.tears = 0;
     memset(data, 0, len);
     address_space_read(&address_space_memory, addr, MEMTXATTRS_UNSPECIFIED,
@@ -349,7 +349,7 @@ static void put_split(FuzzRing *r, const QRdmaDesc *desc, unsigned n)
 
 static void put_packed(FuzzRing *r, const QRdmaDesc *desc, unsigned n)
 {
-    /* The first one last: it makes all of them available */
+    /* The first descriptor last: its flags make all of them available */
     for (int i = n - 1; i >= 0; i--) {
         unsigned at = r->next + i;
         bool lap = r->lap ^ (at / r->size & 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzzers of the virtio-rdma device: what the input does beside verbs, to
+ * Fuzzers of the virtio-rdma device: actions of the input besides verbs, on
  * rings, registers, configuration space, memory and time.
  */
 #include "qemu/osdep.h"
@@ -65,7 +65,9 @@ static uint64_t pick_addr(FuzzIn *in)
     }
 }
 
-/* Any descriptors, or one chain of many; the index goes anywhere. */
+/*
+ * Write any descriptors, or one chain of many, and set the index to any value.
+ */
 void fuzz_op_ring(FuzzIn *in)
 {
     FuzzGuest *g = &fuzz_guest;
@@ -161,7 +163,7 @@ void fuzz_op_pci(FuzzIn *in)
     fuzz_settle();
 }
 
-/* An MSI-X message that does something; the CQ is armed besides. */
+/* Set an MSI-X message that reaches a register, and arm the CQ. */
 void fuzz_op_vector(FuzzIn *in)
 {
     uint8_t sel = in_u8(in);
@@ -189,8 +191,8 @@ void fuzz_op_vector(FuzzIn *in)
 }
 
 /*
- * A read that the virtio-blk takes a millisecond for: its reset waits for that
- * in an event loop of its own.
+ * Give virtio-blk a read that takes a millisecond. Its reset waits for the read
+ * in a nested event loop.
  */
 static void read_block(void)
 {
@@ -213,8 +215,9 @@ static void read_block(void)
 }
 
 /*
- * What is done to the device while it writes a completion: by the MSI-X message
- * that follows, or by the completion itself, whose buffer lies in registers.
+ * Reach the device's registers while it writes a completion: by the MSI-X
+ * message that follows, or by the completion itself, whose buffer lies in
+ * registers.
  */
 void fuzz_op_nested(FuzzIn *in)
 {
@@ -324,8 +327,8 @@ void fuzz_op_memory(FuzzIn *in)
 }
 
 /*
- * Another processor changes memory while the device works: from now on a
- * byte of each read is another one than before.
+ * Another processor changes memory while the device works: from now on each
+ * read of the device finds a changed byte.
  */
 void fuzz_op_tear(FuzzIn *in)
 {
@@ -356,7 +359,7 @@ void fuzz_op_time(FuzzIn *in)
     fuzz_settle();
 }
 
-/* The host's administrator unplugs the cable. */
+/* The administrator of the host unplugs the cable. */
 void fuzz_op_link(FuzzIn *in)
 {
     qmp_set_link("n0", in_u8(in) & 1, NULL);

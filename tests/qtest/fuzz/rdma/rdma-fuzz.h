@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the fuzzers of the virtio-rdma device share: a guest inside QEMU's
- * own process, whose driver does what the input says.
+ * Common parts of the fuzzers of the virtio-rdma device: a guest inside QEMU's
+ * own process, whose driver follows the input.
  *
- * Each input begins with a reset of the machine and a device that is up: a
- * few queue pairs of each type are connected, and have received their
- * buffers. The driver is not a good one: it does not look at what it was
- * told, and overwrites what is in use.
+ * Each input begins with a reset of the machine and a device that is up: a few
+ * queue pairs of each type are connected, and have received their buffers. The
+ * driver is bad: it ignores answers, and overwrites memory that is in use.
  */
 #ifndef TESTS_FUZZ_RDMA_H
 #define TESTS_FUZZ_RDMA_H
@@ -62,7 +61,7 @@ uint16_t in_u16(FuzzIn *in);
 uint32_t in_u32(FuzzIn *in);
 uint64_t in_u64(FuzzIn *in);
 
-/* What a target's machine and driver are like. */
+/* Machine and driver of a target */
 typedef struct FuzzConfig {
     const char *name;
     const char *props;              /* of the device */
@@ -88,7 +87,7 @@ typedef struct FuzzFunction {
     VirtIODevice *vdev;
 } FuzzFunction;
 
-/* Queue pairs that are there when an input begins, by place */
+/* Queue pairs at the start of an input, by place */
 enum {
     FUZZ_QP_A,                      /* these two talk to each other */
     FUZZ_QP_B,
@@ -133,11 +132,11 @@ extern FuzzGuest fuzz_guest;
 /* guest.c: the machine, its devices and queues */
 GString *fuzz_cmdline(FuzzTarget *t);
 void fuzz_find_devices(void);
-/* Plug in the device and the cable if an input had them taken away. */
+/* Plug in the device and the cable if an input has removed them. */
 void fuzz_plug(void);
 /* Reset the machine and do what its firmware does. */
 void fuzz_machine_reset(void);
-/* Let the main loop do what there is to do. */
+/* Let the main loop do all pending work. */
 void fuzz_settle(void);
 void fuzz_write(uint64_t addr, const void *data, size_t len);
 void fuzz_read(uint64_t addr, void *data, size_t len);
@@ -152,7 +151,7 @@ void fuzz_ring_put(FuzzRing *r, const QRdmaDesc *desc, unsigned n);
 void fuzz_notify(FuzzFunction *f, unsigned vq);
 /* Notify, and settle. */
 void fuzz_kick(FuzzFunction *f, unsigned vq);
-/* Where the next element's buffer lies. */
+/* Address of the buffer for the next element */
 uint64_t fuzz_ring_buffer(const FuzzRing *r);
 FuzzRing *fuzz_rq(unsigned place);
 
@@ -164,11 +163,11 @@ void fuzz_op_iommu(FuzzIn *in);
 /* Returns the status, 0xff if there was no answer. */
 uint8_t fuzz_command(uint8_t cmd, const void *req, size_t len, void *rsp,
                      size_t rsp_len);
-/* Likewise, but the device is not notified. */
+/* The same without a notification. */
 void fuzz_put_command(uint8_t cmd, const void *req, size_t len);
 void fuzz_put_any_command(FuzzIn *in);
 RdmaAv fuzz_av_to(bool far, uint8_t gid_index);
-/* By state: what a QP needs to enter it. */
+/* Masks of attributes that a QP needs to enter a state, by state */
 const uint32_t *fuzz_masks_of(unsigned place);
 uint32_t fuzz_pick_key(FuzzIn *in);
 uint64_t fuzz_pick_va(FuzzIn *in);
@@ -178,7 +177,7 @@ void fuzz_op_command(FuzzIn *in);
 void fuzz_op_raw_command(FuzzIn *in);
 
 /* verbs.c: the device comes up; work requests of the input */
-/* Asserts that all goes well, if @checked. */
+/* Bring up the device; @checked: assert that each step succeeds. */
 void fuzz_bring_up(bool checked);
 /* From FUZZ_QP_A to FUZZ_QP_B, with completions of both. */
 void fuzz_send_messages(unsigned n, uint64_t wr_id);
@@ -194,7 +193,7 @@ void fuzz_direct_post(unsigned place, bool recv, const void *wqe, size_t len);
 void fuzz_direct_ring(unsigned place);
 void fuzz_op_counter(FuzzIn *in);
 void fuzz_op_doorbell(FuzzIn *in);
-/* CQ 0 or 1: where its first CQE is */
+/* CQ 0 or 1: address of its first CQE */
 void fuzz_direct_describe_cq(unsigned place,
                              struct virtio_rdma_create_cq_req *req);
 uint64_t fuzz_direct_cqe(unsigned place);
@@ -208,7 +207,7 @@ void fuzz_direct_describe_srq(struct virtio_rdma_create_srq_req *req);
 void fuzz_direct_post_srq(const void *wqe, size_t len);
 void fuzz_direct_ring_srq(void);
 
-/* eject.c: the end of the device amid commands */
+/* eject.c: the end of the device during commands */
 void fuzz_op_deep(FuzzIn *in);
 void fuzz_op_eject(FuzzIn *in);
 
@@ -227,17 +226,17 @@ void fuzz_op_tear(FuzzIn *in);
 void fuzz_op_time(FuzzIn *in);
 void fuzz_op_link(FuzzIn *in);
 void fuzz_op_plug(FuzzIn *in);
-/* In the place of QEMU's, which serves its generic fuzzer (meson.build) */
+/* These replace QEMU's, which serve its generic fuzzer (see meson.build). */
 void __wrap_fuzz_dma_read_cb(size_t addr, size_t len, MemoryRegion *mr);
 void __real_fuzz_dma_read_cb(size_t addr, size_t len, MemoryRegion *mr);
 
-/* frame.c: what comes over the wire */
+/* frame.c: frames that come over the wire */
 void fuzz_op_frame(FuzzIn *in);
 void fuzz_op_raw_frame(FuzzIn *in);
 void fuzz_drain_wire(void);
 
 /* shm.c: the other side of shared memory */
-/* The directory where ports meet, which is made. */
+/* Make the directory for the sockets of ports. */
 const char *fuzz_shm_dir(void);
 /* End all connections. */
 void fuzz_shm_leave(void);

@@ -22,25 +22,25 @@
 #define FRAME_MAX 4264
 #define SCRIBBLES 2000
 
-/* Offsets of the counters: the last one is where frames begin. */
+/* Offsets of the counters, and of the first frame */
 static const uint32_t counters[] = { 0, 64, 128, 192, RING_DATA };
 
 /* An end of a connection, held by the input. */
 typedef struct End {
     int fd;
-    uint8_t *mem;                   /* NULL: it has no ring */
+    uint8_t *mem;                   /* NULL: no ring */
     size_t size;
     uint32_t pos;
 } End;
 
-static char *dir;                   /* NULL: the target is another one */
+static char *dir;                   /* NULL: not this target */
 static int listener = -1;
 static End senders[ENDS], receivers[ENDS];
 
 const char *fuzz_shm_dir(void)
 {
     if (!dir) {
-        /* Where the fuzzer runs: sockets need short names. */
+        /* In the working directory, because sockets need short names. */
         dir = g_strdup_printf("shm.%d", getpid());
         g_assert_cmpint(g_mkdir_with_parents(dir, 0700), ==, 0);
         memset(senders, 0xff, sizeof(senders));
@@ -125,7 +125,7 @@ static void store(End *end, uint32_t offset, uint32_t value)
     memcpy(end->mem + offset % (end->size - sizeof(le) + 1), &le, sizeof(le));
 }
 
-/* The sending end that the input means, if it has a ring. */
+/* The sending end that the input selects, if it has a ring */
 static End *pick_sender(FuzzIn *in)
 {
     End *end = &senders[in_u8(in) % ENDS];
@@ -133,7 +133,7 @@ static End *pick_sender(FuzzIn *in)
     return end->mem ? end : NULL;
 }
 
-/* Any end that has one. */
+/* Any end that has a ring */
 static End *pick_end(FuzzIn *in)
 {
     uint8_t sel = in_u8(in);
@@ -142,7 +142,7 @@ static End *pick_end(FuzzIn *in)
     return end->mem ? end : NULL;
 }
 
-/* Become a sender to the port. */
+/* Connect to the port as a sender. */
 void fuzz_op_shm_connect(FuzzIn *in)
 {
     struct sockaddr_un un = address_of(fuzz_guest.mac);
@@ -169,7 +169,7 @@ void fuzz_op_shm_connect(FuzzIn *in)
     }
 }
 
-/* Write a record, as a sender that keeps the rules; without its head. */
+/* Write a record without its head, by the rules of a sender. */
 static void put(End *end, const uint8_t *frame, uint32_t len, uint32_t flags)
 {
     uint32_t room = ROUND_UP(RECORD_LEN + len, RECORD_ALIGN);
@@ -199,16 +199,16 @@ bool fuzz_shm_deliver(const uint8_t *frame, size_t len)
     return true;
 }
 
-/* A frame that is right outside, from the memory of a sender. */
+/* A frame with valid headers, from the memory of a sender */
 void fuzz_op_shm_frame(FuzzIn *in)
 {
-    /* The top bit becomes the one that says that there is an ICRC. */
+    /* The top bit selects whether the record has an ICRC. */
     fuzz_guest.by_memory = in_u8(in) | ENDS;
     fuzz_op_frame(in);
     fuzz_guest.by_memory = 0;
 }
 
-/* Many records at once, up to more than the ring has. */
+/* Many records at once, also more than fit in the ring */
 void fuzz_op_shm_fill(FuzzIn *in)
 {
     static const uint16_t sizes[] = { FRAME_MAX, 1, 56, 57, 1000 };
@@ -246,7 +246,7 @@ void fuzz_op_shm_record(FuzzIn *in)
     wake(end);
 }
 
-/* Any word of the memory, or one of its counters. */
+/* Write any word of the memory, or one of its counters. */
 void fuzz_op_shm_store(FuzzIn *in)
 {
     End *end = pick_end(in);
@@ -303,7 +303,7 @@ void fuzz_op_shm_close(FuzzIn *in)
     fuzz_settle();
 }
 
-/* Have the name of the peer, or give it back. */
+/* Listen under the name of the peer, or stop. */
 void fuzz_op_shm_listen(FuzzIn *in)
 {
     struct sockaddr_un un = address_of(fuzz_guest.far_mac);
@@ -337,7 +337,7 @@ static int make_memory(FuzzIn *in, size_t *size)
     return fd;
 }
 
-/* Welcome the port, which wants to send, in a way that may be wrong. */
+/* Answer the port, which connects to send, with a welcome that may be wrong. */
 void fuzz_op_shm_accept(FuzzIn *in)
 {
     uint8_t welcome[16] = "VRDMASHM\1";
@@ -372,7 +372,7 @@ void fuzz_op_shm_accept(FuzzIn *in)
     close(fds[0]);
 }
 
-/* Read all that the port has written, or say so. */
+/* Read all frames of the port, or only claim that. */
 void fuzz_op_shm_tail(FuzzIn *in)
 {
     End *end = &receivers[in_u8(in) % ENDS];
@@ -407,8 +407,8 @@ static void *scribble(void *opaque)
 }
 
 /*
- * A word changes all the time while the port works. When it is read by chance,
- * so not each run of such an input is the same.
+ * A word changes all the time while the port works. The time of a read is
+ * chance, so runs of such an input may differ.
  */
 void fuzz_op_shm_scribble(FuzzIn *in)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzzers of the virtio-rdma device: it is saved at any point, reset, and
- * loaded from what was saved or from what the input made of it.
+ * Fuzzers of the virtio-rdma device: save it at any point, reset it, and load
+ * it from the stream, or from the stream with changes of the input.
  */
 #include "qemu/osdep.h"
 #include "io/channel-buffer.h"
@@ -50,7 +50,7 @@ static void migrate(FuzzIn *in, bool mutate)
     size_t len;
     uint8_t n;
 
-    /* Vcpus stand still, and with them memory */
+    /* vCPUs are stopped, so memory does not change */
     fuzz_guest.tears = 0;
     vm_state_notify(false, RUN_STATE_FINISH_MIGRATE);
     data = save(f->vdev, &len);
@@ -71,7 +71,7 @@ static void migrate(FuzzIn *in, bool mutate)
         /* A destination would end here */
         device_cold_reset(DEVICE(f->proxy));
     }
-    /* Of the bus there is no stream, so nobody has asserted INTx */
+    /* The stream has no state of the bus, so INTx is not asserted there. */
     f->proxy->pci_dev.irq_state = 0;
     vm_state_notify(true, RUN_STATE_RUNNING);
     fuzz_guest.tears = tears;

@@ -2,8 +2,8 @@
 /*
  * Fuzzers of the virtio-rdma device: the targets.
  *
- * Whatever an input did, the machine can be reset, and the device is then as
- * good as new: the end of each input asks for it.
+ * After any input the machine can be reset, and then has a working device. The
+ * end of each input checks that.
  */
 #include "qemu/osdep.h"
 #include "rdma-fuzz.h"
@@ -19,7 +19,7 @@ typedef struct FuzzOp {
 
 #define OP(name) { fuzz_op_##name, #name }
 
-/* Corpora depend on the order: new ones go to free places at the end. */
+/* Corpora depend on the order: new operations go to free places at the end. */
 static const FuzzOp all_ops[] = {
     OP(command), OP(send), OP(recv), OP(frame),
     OP(connect), OP(refill), OP(kick), OP(time),
@@ -31,7 +31,7 @@ static const FuzzOp all_ops[] = {
     OP(frame), OP(frame), OP(nested), OP(command),
 };
 
-/* The attacker is a process, too: direct queues. Places are those of above. */
+/* The attacker is also a process with direct queues. Places are as above. */
 static const FuzzOp direct_ops[] = {
     OP(command), OP(send), OP(recv), OP(frame),
     OP(connect), OP(refill), OP(kick), OP(time),
@@ -43,10 +43,7 @@ static const FuzzOp direct_ops[] = {
     OP(counter), OP(doorbell), OP(shadow), OP(cq),
 };
 
-/*
- * Commands that wait when the guest ejects the device. Places are those of
- * above.
- */
+/* Commands wait while the guest ejects the device. Places are as above. */
 static const FuzzOp eject_ops[] = {
     OP(command), OP(send), OP(recv), OP(frame),
     OP(connect), OP(refill), OP(kick), OP(time),
@@ -58,13 +55,13 @@ static const FuzzOp eject_ops[] = {
     OP(eject), OP(doorbell), OP(shadow), OP(cq),
 };
 
-/* The peer is the attacker; the guest is an honest one. */
+/* The peer is the attacker; the guest is honest. */
 static const FuzzOp wire_ops[] = {
     OP(frame), OP(frame), OP(frame), OP(raw_frame),
     OP(recv), OP(send), OP(refill), OP(time),
 };
 
-/* So is who has the other side of shared memory. */
+/* The other side of shared memory is the attacker. */
 static const FuzzOp shm_ops[] = {
     OP(shm_connect), OP(shm_frame), OP(shm_record), OP(shm_store),
     OP(shm_fill), OP(shm_message), OP(shm_close), OP(shm_listen),
@@ -73,7 +70,7 @@ static const FuzzOp shm_ops[] = {
     OP(connect), OP(restart), OP(migrate), OP(link),
 };
 
-/* The stream is the attacker's, made of a device amid traffic. */
+/* The attacker writes the stream, starting from a device under traffic. */
 static const FuzzOp stream_ops[] = {
     OP(mutate), OP(migrate), OP(send), OP(recv),
     OP(frame), OP(time), OP(refill), OP(command),
@@ -99,7 +96,7 @@ static const Target targets[] = {
     { { "rdma-stream", "" }, stream_ops, ARRAY_SIZE(stream_ops) },
 };
 
-/* A new device works: its first completion is the one expected. */
+/* Check that a new device works: its first completion is the expected one. */
 static void renew(void)
 {
     FuzzGuest *g = &fuzz_guest;
@@ -142,7 +139,7 @@ static void fuzz_rdma(QTestState *s, const unsigned char *data, size_t size)
         op->run(&in);
         fuzz_drain_wire();
     }
-    /* Now, and not before the next one, which would get the blame */
+    /* Check at the end of this input, or the next input would get the blame */
     renew();
 }
 

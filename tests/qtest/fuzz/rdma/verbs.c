@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzzers of the virtio-rdma device: the device comes up; work requests as the
- * input says. Most are nearly right, so that they come far.
+ * Fuzzers of the virtio-rdma device: the bring-up of the device, and work
+ * requests of the input. Most are nearly valid, so that they pass the first
+ * checks.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -274,7 +275,10 @@ static void create_cqs(bool checked)
         g->cqn[i] = create(checked, VIRTIO_RDMA_CMD_CREATE_CQ, &cq,
                            sizeof(cq));
         if (!is_direct()) {
-            /* Few, so that an input soon comes to the buffers it adds */
+            /*
+             * Few buffers, so that the device soon comes to buffers of the
+             * input
+             */
             refill(ring(VIRTIO_RDMA_CQ_VQ(g->cqn[i])), FUZZ_RING_SIZE / 4);
         }
     }
@@ -483,7 +487,7 @@ void fuzz_op_send(FuzzIn *in)
         fuzz_write(buf, wqe, MIN(len, FUZZ_BUF_SIZE));
         fuzz_ring_put(r, desc, sel & 0x20 ? 2 : 1);
     }
-    /* Several with one doorbell, sometimes */
+    /* Sometimes several requests with one doorbell */
     if (!(sel & 0x80)) {
         kick_wq(place, r);
     }
