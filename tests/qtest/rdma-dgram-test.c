@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Netdevs that are datagram sockets: many frames go out, and come in, by one
- * system call. Their order, what becomes of them when the socket is full or
- * refuses one, and that what came together is answered together. The test holds
- * the other end, and decides what the system calls do.
+ * Netdevs that are datagram sockets: one system call sends or receives many
+ * frames. The tests check the order of frames, full sockets, sockets that
+ * refuse a frame, and that frames of one call are acknowledged together. The
+ * test holds the other end, and decides what the system calls do.
  */
 #include "qemu/osdep.h"
 #include <glib/gstdio.h>
@@ -24,7 +24,7 @@
 /* Frames of one message, fewer than a Unix socket's queue has room for */
 #define BATCH 8
 #define PAYLOAD 256
-/* More than it has room for */
+/* More frames than the queue has room for */
 #define MANY 30
 #define ROUNDS 10
 #define FIRST_PSN 5
@@ -42,12 +42,12 @@ typedef struct Node {
     QRdmaCq *cq;
     QRdmaQp *qp;
     uint32_t psn;                   /* the next on the wire */
-    uint32_t rkey;                  /* of who gets the messages */
+    uint32_t rkey;                  /* of the receiver */
 } Node;
 
 static NetCalls *calls;
 
-/* A machine with one port on @netdev; @args: what else it has. */
+/* A machine with one port on @netdev; @args: more options */
 static void node_start(Node *n, int id, RdmaQpType type, const char *netdev,
                        const char *args)
 {
@@ -116,17 +116,17 @@ static void node_stop(Node *n)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Node, node_stop)
 
-/* To a peer that is not there */
-static void node_to_nobody(Node *n)
+/* Connect to a peer that is not there. */
+static void node_to_absent(Node *n)
 {
     QRdmaPath path = { .mtu = RDMA_MTU_256, .gid_index = 1 };
-    QRdma nobody = *n->dev;
-    QRdmaQp far = { .dev = &nobody, .wire_qpn = 7 };
+    QRdma absent = *n->dev;
+    QRdmaQp far = { .dev = &absent, .wire_qpn = 7 };
 
     for (int i = 0; i < 2; i++) {
-        nobody.gid[i][RDMA_GID_LEN - 1] ^= 0x40;
+        absent.gid[i][RDMA_GID_LEN - 1] ^= 0x40;
     }
-    nobody.mac[RDMA_MAC_LEN - 1] ^= 0x40;
+    absent.mac[RDMA_MAC_LEN - 1] ^= 0x40;
     assert_ok(qrdma_modify_init(n->qp, 0));
     assert_ok(qrdma_modify_rtr(n->qp, &far, &path, 1));
     assert_ok(qrdma_modify_rts(n->qp, &path, FIRST_PSN));
@@ -160,7 +160,7 @@ static uint32_t psn_of(const uint8_t *frame)
     return ldl_be_p(frame + BTH + 8) & 0xffffff;
 }
 
-/* The next frames, but for the one with PSN @lost. */
+/* The next frames, except the one with PSN @lost. */
 static void node_expect(Node *n, unsigned count, uint32_t lost)
 {
     uint8_t frame[FRAME_MAX];
@@ -174,7 +174,7 @@ static void node_expect(Node *n, unsigned count, uint32_t lost)
     g_assert_cmpuint(node_recv(n, frame, NEVER_MS), ==, 0);
 }
 
-/* Nothing of it runs until it goes on. */
+/* Stop the node's process until node_thaw(). */
 static void node_freeze(Node *n)
 {
     pid_t pid = qtest_pid(n->host->qts);
@@ -194,7 +194,7 @@ static void node_thaw(Node *n)
 
 static void check_one_call(Node *n)
 {
-    node_to_nobody(n);
+    node_to_absent(n);
     for (int i = 0; i < ROUNDS; i++) {
         net_calls_reset(0, 0);
         node_post(n, i, BATCH);
@@ -218,13 +218,13 @@ static void test_a_message_is_sent_by_one_call(void)
     net_calls_end();
 }
 
-/* The socket takes some of a message only until they are read. */
+/* The socket takes only some frames of a message until the peer reads them. */
 static void test_order_while_the_peer_does_not_read(void)
 {
     g_auto(Node) n = {};
 
     node_start_dgram(&n, 1, RDMA_QPT_UC, "");
-    node_to_nobody(&n);
+    node_to_absent(&n);
     for (int i = 0; i < ROUNDS; i++) {
         node_post(&n, 2 * i, MANY);
         node_post(&n, 2 * i + 1, MANY);
@@ -244,7 +244,7 @@ static void test_stop_while_the_peer_does_not_read(void)
     g_auto(Node) n = {};
 
     node_start_dgram(&n, 1, RDMA_QPT_UC, "");
-    node_to_nobody(&n);
+    node_to_absent(&n);
     for (int i = 0; i < ROUNDS; i++) {
         node_post(&n, 2 * i, MANY);
         node_post(&n, 2 * i + 1, MANY);
@@ -266,13 +266,13 @@ static void test_stop_while_the_peer_does_not_read(void)
 /* The first, one in the middle, the last one; after it, nothing fails. */
 static const unsigned where[] = { 0, 3, BATCH - 1, BATCH };
 
-static void test_full_amid_a_batch(void)
+static void test_full_during_a_batch(void)
 {
     Node n = {};
 
     calls = net_calls_begin();
     node_start_dgram(&n, 1, RDMA_QPT_UC, "");
-    node_to_nobody(&n);
+    node_to_absent(&n);
     for (int i = 0; i < ARRAY_SIZE(where); i++) {
         net_calls_reset(where[i], EAGAIN);
         node_post(&n, i, BATCH);
@@ -283,15 +283,15 @@ static void test_full_amid_a_batch(void)
     net_calls_end();
 }
 
-/* That frame is lost, and none beside it. */
-static void test_error_amid_a_batch(void)
+/* The refused frame is lost, and no other. */
+static void test_error_during_a_batch(void)
 {
     static const int errors[] = { EMSGSIZE, ECONNREFUSED, ENOBUFS, EPERM };
     Node n = {};
 
     calls = net_calls_begin();
     node_start_dgram(&n, 1, RDMA_QPT_UC, "");
-    node_to_nobody(&n);
+    node_to_absent(&n);
     for (int i = 0; i < ARRAY_SIZE(where); i++) {
         for (int j = 0; j < ARRAY_SIZE(errors); j++) {
             net_calls_reset(where[i], errors[j]);
@@ -304,16 +304,19 @@ static void test_error_amid_a_batch(void)
     net_calls_end();
 }
 
-/* Frames to nobody are lost; who comes later gets those that are sent then. */
+/*
+ * Frames to an absent peer are lost. A peer that comes later gets the frames
+ * that are sent from then on.
+ */
 static void test_peer_that_is_away(void)
 {
     g_auto(Node) n = {};
 
     node_start_dgram(&n, 1, RDMA_QPT_UC, "");
-    node_to_nobody(&n);
+    node_to_absent(&n);
     close(n.fd);
     for (int i = 0; i < 2; i++) {
-        /* The socket's file without a socket, and then not even that */
+        /* The socket's file without a socket, and then no file */
         node_post(&n, i, MANY);
         qrdma_expect(n.cq, i, RDMA_WC_SUCCESS);
         n.psn += MANY;
@@ -329,7 +332,7 @@ static void test_peer_that_is_away(void)
 
 /* Receiving */
 
-/* Messages of @from, of a frame each, in a buffer of all they are. */
+/* Get messages of @from, of one frame each. */
 static void catch_messages(Node *from, uint8_t frames[BATCH][FRAME_MAX],
                            size_t sizes[BATCH])
 {
@@ -340,7 +343,7 @@ static void catch_messages(Node *from, uint8_t frames[BATCH][FRAME_MAX],
     }
 }
 
-/* One acknowledgement says it all. */
+/* Assert that one acknowledgement covers all messages. */
 static void assert_one_ack(const uint8_t *frame)
 {
     g_assert_cmphex(frame[BTH], ==, RC_ACK);
@@ -423,7 +426,7 @@ static void check_read_together(const char *type, const char *fd_arg,
     g_assert_cmpint(send(a.fd, all->data, all->len, 0), ==, all->len);
     g_assert_cmpint(g_poll(&pfd, 1, SOON_MS), ==, 1);
     got = recv(a.fd, ack, sizeof(ack), 0);
-    /* and nothing behind it */
+    /* and no frame after the acknowledgement */
     g_assert_cmpint(got, ==, 4 + ldl_be_p(ack));
     assert_one_ack(ack + 4);
     g_assert_cmpint(g_poll(&pfd, 1, NEVER_MS), ==, 0);
@@ -461,8 +464,8 @@ static void send_udp(Node *n, int first, int last)
 }
 
 /*
- * What a NIC has no buffers for waits in order, and while some of it does, no
- * more is read.
+ * Frames without a buffer of the NIC wait in order. While frames wait, the
+ * netdev reads no more.
  */
 static void test_nic_without_buffers(void)
 {
@@ -497,7 +500,7 @@ static void test_nic_without_buffers(void)
     net_calls_end();
 }
 
-/* An ACK tells how many receives a virtqueue has: 12 is the code below 15. */
+/* An ACK reports the receives of a virtqueue: 12 is the code below 15. */
 static void test_credits_of_a_virtqueue(void)
 {
     uint8_t frame[FRAME_MAX];
@@ -529,8 +532,8 @@ static const QRdmaTest dgram_tests[] = {
       test_order_while_the_peer_does_not_read },
     { "stop-while-the-peer-does-not-read",
       test_stop_while_the_peer_does_not_read },
-    { "full-amid-a-batch", test_full_amid_a_batch },
-    { "error-amid-a-batch", test_error_amid_a_batch },
+    { "full-during-a-batch", test_full_during_a_batch },
+    { "error-during-a-batch", test_error_during_a_batch },
     { "peer-that-is-away", test_peer_that_is_away },
     { "what-one-call-brings-is-answered-together",
       test_what_one_call_brings_is_answered_together },

@@ -133,7 +133,7 @@ static void test_mark(void)
 {
     g_auto(Link) l = link_new("rate=720,mark=450");
 
-    /* ECT(0), ECT(1), and from one that does not heed marks */
+    /* ECT(0), ECT(1), and a sender that ignores marks */
     for (uint8_t ecn = 0; ecn < 3; ecn++) {
         send_frames(&l, FRAMES, 0xb8 | ecn);
         qtest_clock_step(l.qts, FRAMES * MS);
@@ -159,7 +159,7 @@ static void test_off(void)
     expect_frames(&l, FRAMES);
     send_frames(&l, 1, 0);
     expect_frames(&l, 1);
-    /* When the filter goes, it is lost. */
+    /* A held frame is lost when the filter is deleted. */
     set_status(&l, "on");
     send_frames(&l, FRAMES, 0);
     qtest_qmp_assert_success(l.qts, "{'execute': 'object-del', 'arguments': "
@@ -176,7 +176,7 @@ typedef struct Verdicts {
     unsigned twice;
     unsigned overtaken;
     unsigned corrupt;
-    GByteArray *frames;             /* all that came, one after the other */
+    GByteArray *frames;             /* all received, in sequence */
 } Verdicts;
 
 static size_t make_numbered(uint8_t *frame, unsigned n)
@@ -270,7 +270,7 @@ static void test_faults(void)
     v = fault_run("corrupt=1000");
     g_assert_cmpuint(v.corrupt, >, FAULT_FRAMES / 20);
     g_assert_cmpuint(v.corrupt, <, FAULT_FRAMES / 5);
-    /* A bit of the number may be hit: then it looks like another frame. */
+    /* A flipped bit in the number makes the frame look like another one. */
     g_assert_cmpuint(v.lost, ==, v.corrupt + v.twice);
     g_byte_array_unref(v.frames);
 }
@@ -294,7 +294,7 @@ static void test_faults_repeat(void)
     g_byte_array_unref(b.frames);
 }
 
-/* What faults leave enters the queue of the link. */
+/* Frames that faults leave over enter the queue of the link. */
 static void test_faults_and_delay(void)
 {
     g_auto(Link) l = link_new("dup=10000,delay=5000");
@@ -322,7 +322,7 @@ static void test_reorder_and_delay(void)
         size_t size = make_numbered(want, order[i]);
 
         if (i == 2) {
-            /* No frame follows: it waited a millisecond for one. */
+            /* No frame follows, so the held frame waits a millisecond. */
             g_assert_cmpuint(wire_recv(&l.out, frame, 0), ==, 0);
             qtest_clock_step(l.qts, MS);
         }
@@ -353,7 +353,7 @@ static Port port_start(QRdmaHost *host, int slot)
     return p;
 }
 
-/* Milliseconds that it takes to write 20 times 64 KiB through a slow link. */
+/* Returns the milliseconds to write 20 times 64 KiB through a slow link. */
 static int write_all(const char *roce, uint64_t *marked, uint64_t *cnps)
 {
     QRdmaHost *host = qrdma_host_start(
@@ -390,7 +390,7 @@ static int write_all(const char *roce, uint64_t *marked, uint64_t *cnps)
     return ms;
 }
 
-/* Ports that ask for marks get them, and who is told of them slows down. */
+/* Ports that ask for marks get them. A sender that gets a CNP slows down. */
 static void test_dcqcn(void)
 {
     uint64_t marked, cnps;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * rdma-roce on netdevs that lead to the host: user and tap. The host is no
+ * rdma-roce on netdevs that lead to the host: user and tap. The host is not a
  * RoCE peer, but it sees the frames, and may send some.
  */
 #include "qemu/osdep.h"
@@ -24,7 +24,7 @@
 #define HOST_GID 2
 #define SOON_MS 10000
 
-/* What slirp gives to its guest, and its own MAC address. */
+/* The address that slirp gives to its guest, and its own MAC address */
 static const uint8_t guest_ip[4] = { 10, 0, 2, 15 };
 static const uint8_t slirp_mac[6] = { 0x52, 0x55, 10, 0, 2, 2 };
 
@@ -54,7 +54,7 @@ static void add_address(Node *n, uint16_t index, const uint8_t ip[4])
     assert_ok(qrdma_add_gid(n->dev, index, gid));
 }
 
-/* A machine with the device on netdev n0, which @args make. */
+/* Start a machine with the device on netdev n0, which @args define. */
 static Node node_start(const char *args)
 {
     Node n = {
@@ -100,7 +100,7 @@ static void check_loopback(Node *n)
     qrdma_mr_check(n->mr, 4096, 3000, 55);
 }
 
-/* A datagram of LEN bytes, which is sent whether anybody takes it or not. */
+/* A datagram of LEN bytes, which is sent whether a peer takes it or not. */
 static void send_datagram(Node *n, const uint8_t dest[4], uint8_t seed)
 {
     RdmaSge sge = qrdma_sge(n->mr, 0, LEN);
@@ -114,7 +114,7 @@ static void send_datagram(Node *n, const uint8_t dest[4], uint8_t seed)
     qrdma_expect(n->scq, 1, RDMA_WC_SUCCESS);
 }
 
-/* The UDP payload of what send_datagram() sends. */
+/* Check the UDP payload of send_datagram(). */
 static void check_datagram(Node *n, const uint8_t *p, size_t size)
 {
     uint8_t want[LEN];
@@ -161,7 +161,7 @@ static int udp_socket(void)
 /* slirp takes the UDP datagrams out of the frames and sends them on. */
 static void test_user_sends_to_the_host(void)
 {
-    static const uint8_t nobody[][4] = {
+    static const uint8_t absent[][4] = {
         { 10, 0, 2, 2 }, { 10, 0, 2, 3 }, { 10, 0, 2, 77 }, { 10, 0, 2, 255 },
         { 127, 255, 255, 254 },
     };
@@ -175,9 +175,9 @@ static void test_user_sends_to_the_host(void)
     send_datagram(&n, (uint8_t *)&addr.sin_addr, 3);
     check_datagram(&n, buf, receive(fd, buf, sizeof(buf)));
 
-    /* Whatever becomes of these */
-    for (int i = 0; i < G_N_ELEMENTS(nobody); i++) {
-        send_datagram(&n, nobody[i], i);
+    /* Sends to unused addresses must do no harm. */
+    for (int i = 0; i < G_N_ELEMENTS(absent); i++) {
+        send_datagram(&n, absent[i], i);
     }
     send_datagram(&n, (uint8_t *)&addr.sin_addr, 4);
     check_datagram(&n, buf, receive(fd, buf, sizeof(buf)));
@@ -211,7 +211,9 @@ static void announce_guest(const char *path, const uint8_t *mac)
     close(fd);
 }
 
-/* Have the host send a datagram; how many frames have come by now? */
+/*
+ * Let the host send a datagram. Returns the number of frames received so far.
+ */
 static uint64_t poke(Node *n, int fd, const struct sockaddr_in *to,
                      uint64_t *count)
 {
@@ -305,7 +307,7 @@ static void test_tap(void)
     g_assert_cmpuint(size, >, FRAME_HDR);
     check_datagram(&n, frame + FRAME_HDR, size - FRAME_HDR);
 
-    /* Take over the address that it is for */
+    /* Take over the destination address. */
     add_address(&n, HOST_GID + 1, peer);
     sge = qrdma_sge(n.mr, 4096, GRH_LEN + LEN);
     recv_wr.sg_list = &sge;

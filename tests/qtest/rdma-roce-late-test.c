@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How many turns of the main loop, and of the engine, an overdue request waits
- * for its answer. The test links roce-backend/late.c, drives it turn by turn,
- * and has doubles of engine and device. It starts no QEMU.
+ * The number of turns of the main loop, and of the engine, that an overdue
+ * request waits for its answer. The test links roce-backend/late.c, drives it
+ * turn by turn, and has doubles of engine and device. It starts no QEMU.
  */
 #include "qemu/osdep.h"
 #include "qemu/main-loop.h"
@@ -10,11 +10,11 @@
 #include "qapi/error.h"
 #include "backends/rdma/roce-backend/int.h"
 
-/* As roce-backend/late.c has them */
+/* The values of roce-backend/late.c */
 #define MAX_TURNS 96
 #define QUIET_TURNS 2
 
-/* Which turns have a frame */
+/* The turns that have a frame */
 typedef struct Pattern {
     const char *name;
     unsigned frames_until;          /* no frames from this turn on */
@@ -36,7 +36,7 @@ typedef struct Late {
     RdmaRoce r;
     bool overdue;
     unsigned expired;               /* calls of roce_expire() */
-    int64_t heard;                  /* that the last one was told of */
+    int64_t heard;                  /* argument of the last call */
     unsigned runs;                  /* of the engine's bottom half */
     unsigned entered;
 } Late;
@@ -102,7 +102,7 @@ static void late_expire(Late *l, bool took_all)
                           took_all);
 }
 
-/* How many turns the wait lasts, if frames come as @pattern says. */
+/* Returns the number of turns that the wait lasts, with frames by @pattern. */
 static unsigned turns_of_wait(Late *l, const Pattern *pattern)
 {
     int64_t before = l->r.late.netdev_heard;
@@ -135,7 +135,7 @@ static void test_waits_for_netdev(gconstpointer data)
         g_assert_cmpint(l.heard, <, l.r.late.since);
         g_assert_cmpuint(l.entered, ==, 0);
 
-        /* The engine runs, and learns what it has heard. */
+        /* The engine runs, and gets the time of the last frames. */
         g_assert_true(aio_poll(qemu_get_aio_context(), false));
         g_assert_cmpuint(l.runs, ==, i + 1);
         g_assert_false(aio_poll(iohandler_get_aio_context(), false));
@@ -179,7 +179,7 @@ static void test_nothing_is_due(void)
     g_assert_false(aio_poll(iohandler_get_aio_context(), false));
 }
 
-/* A time that is to come again was not heard. */
+/* After the clock went back, a later time of a frame does not count. */
 static void test_clock_goes_back(void)
 {
     g_auto(Late) l = { };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a port follows: the connection behind a stream netdev, and the address
- * of its NIC. And that frames of a stream stay whole, whatever happens while
- * one is half out. The test holds the other end of the connection.
+ * The port follows the connection of a stream netdev, and the address of its
+ * NIC. Frames of a stream stay whole, whatever happens while one is half
+ * written. The test holds the other end of the connection.
  */
 #include "qemu/osdep.h"
 #include <netinet/tcp.h>
@@ -20,7 +20,7 @@
 
 typedef struct Port {
     uint16_t tcp_port;
-    int listener;                   /* -1: nobody can connect */
+    int listener;                   /* -1: no one can connect */
     int fd;                         /* -1: not connected */
     QRdmaHost *host;
     QRdma *dev;
@@ -43,7 +43,7 @@ static void port_listen(Port *p)
     socklen_t len = sizeof(addr);
     int bytes = 4096, segment = 1000, reuse = 1;
 
-    /* QEMU, which is begun later, shall not have it, too */
+    /* QEMU, which starts later, must not inherit the listener */
     p->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     g_assert_cmpint(p->listener, >=, 0);
     g_assert_cmpint(setsockopt(p->listener, SOL_SOCKET, SO_RCVBUF, &bytes,
@@ -72,7 +72,10 @@ static void port_accept(Port *p)
     g_assert_cmpint(p->fd, >=, 0);
 }
 
-/* Nobody listens, or the port could be up again before that is seen. */
+/*
+ * Close the listener, too, or the port could be up again before the test sees
+ * it down.
+ */
 static void port_disconnect(Port *p)
 {
     close(p->listener);
@@ -125,7 +128,7 @@ static void port_stop(Port *p)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Port, port_stop)
 
-/* A datagram to nobody; each is shorter than the one before. */
+/* A datagram to an absent peer; each is shorter than the one before. */
 static void port_post(Port *p)
 {
     RdmaSge sge = qrdma_sge(p->mr, 0, p->max_len - p->posted * 4 % 512);
@@ -151,7 +154,7 @@ static void port_post(Port *p)
     p->posted++;
 }
 
-/* Take what completions there are. */
+/* Take all completions. */
 static void port_reap(Port *p)
 {
     RdmaWc wc;
@@ -225,7 +228,7 @@ static bool is_ours(const uint8_t *frame)
     return memcmp(frame, dmac, 6) == 0 && lduw_be_p(frame + 36) == 4791;
 }
 
-/* Everything that comes is a whole frame. */
+/* Read all frames, and assert that each is whole. */
 static void port_drain(Port *p)
 {
     uint8_t frame[FRAME_MAX];
@@ -253,7 +256,7 @@ static void check_port_follows(const char *nic)
     for (int i = 0; i < 2; i++) {
         port_disconnect(&p);
         qrdma_wait_until(p.dev, !port_is_up(&p));
-        /* Into the void */
+        /* Without a connection */
         port_post(&p);
         port_finish(&p);
         port_accept(&p);
@@ -270,7 +273,7 @@ static void test_port_follows_the_connection(void)
     check_port_follows("-device virtio-net-pci,netdev=n0,host_mtu=9000");
 }
 
-/* This one does not come back by itself. */
+/* A socket netdev does not reconnect by itself. */
 static void test_port_follows_a_socket(void)
 {
     g_auto(Port) p = {};
@@ -306,7 +309,7 @@ static void test_server_is_down_before_its_first_client(void)
     rmdir(dir);
 }
 
-/* The next connection starts with a frame of its own. */
+/* The next connection starts with a whole frame. */
 static void check_connection_lost(const char *nic)
 {
     g_auto(Port) p = {};
@@ -325,14 +328,14 @@ static void check_connection_lost(const char *nic)
     }
 }
 
-static void test_connection_lost_amid_a_frame(void)
+static void test_connection_lost_within_a_frame(void)
 {
     check_connection_lost("");
     check_connection_lost("-device virtio-net-pci,netdev=n0,host_mtu=9000");
 }
 
-/* Of a socket netdev; rdma-stream-test has it for a stream. */
-static void test_stop_amid_a_frame(void)
+/* The test for a socket netdev; rdma-stream-test has the one for a stream. */
+static void test_stop_within_a_frame(void)
 {
     g_auto(Port) p = {};
 
@@ -396,8 +399,8 @@ static const QRdmaTest link_tests[] = {
     { "port-follows-a-socket", test_port_follows_a_socket },
     { "server-is-down-before-its-first-client",
       test_server_is_down_before_its_first_client },
-    { "connection-lost-amid-a-frame", test_connection_lost_amid_a_frame },
-    { "stop-amid-a-frame", test_stop_amid_a_frame },
+    { "connection-lost-within-a-frame", test_connection_lost_within_a_frame },
+    { "stop-within-a-frame", test_stop_within_a_frame },
     { "address-follows-the-nics", test_address_follows_the_nics },
     {}
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How rdma-roce sits on a netdev. The netdev is a dgram one whose other end
- * the test holds, so that it sees, forwards or keeps every frame.
+ * rdma-roce on a netdev of type dgram. The test holds the other end of the
+ * netdev, and reads, forwards or keeps every frame.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -174,7 +174,7 @@ static void test_shared(void)
     wire_send(&a.wire, udp, size);
     g_assert_cmpmem(udp, size, got, nic_recv(&nic, got));
 
-    /* RoCE to a GID that is not the device's is the NIC's */
+    /* The NIC gets RoCE frames to GIDs of other devices */
     size = node_catch(&a, &b, 500, roce);
     wire_send(&a.wire, roce, size);
     g_assert_cmpmem(roce, size, got, nic_recv(&nic, got));
@@ -183,8 +183,8 @@ static void test_shared(void)
 }
 
 /*
- * What makes a frame the adapter's are its addresses and its UDP port; a frame
- * that is not plain RoCEv2 is the NIC's, whatever its address.
+ * The adapter claims a frame by its addresses and its UDP port. A frame that is
+ * not plain RoCEv2 goes to the NIC, whatever its address.
  */
 static void test_which_frames_are_claimed(void)
 {
@@ -344,8 +344,8 @@ static void test_nic_unplug_and_plug(void)
 }
 
 /*
- * A port with a MAC address of its own answers to that of the NIC, too: peers
- * ask the NIC whose the IP address is.
+ * A port with its own MAC address takes frames to that of the NIC, too: peers
+ * learn the NIC's MAC address by ARP.
  */
 static void test_mac_beside_that_of_the_nic(void)
 {
@@ -363,7 +363,7 @@ static void test_mac_beside_that_of_the_nic(void)
     node_exchange(&peer, &n, 200);
 }
 
-/* Nothing is dropped, and nothing overtakes. */
+/* No frame is dropped, and no frame overtakes another. */
 static void check_back_pressure(const char *nic)
 {
     const unsigned count = 32, rounds = 8;
@@ -397,7 +397,7 @@ static void test_back_pressure(void)
     check_back_pressure(",host_mtu=9000");
 }
 
-/* A wire that does not move holds up neither loopback nor flushes. */
+/* A blocked wire delays neither loopback nor flushes. */
 static void check_loopback_while_blocked(const char *nic)
 {
     const unsigned count = 32;
@@ -463,7 +463,10 @@ static void test_rate_limit(void)
     qrdma_expect(n.scq, 3, RDMA_WC_SUCCESS);
 }
 
-/* What the netdev has taken is sent; the next device starts afresh. */
+/*
+ * Frames that the netdev has taken are sent. The next device starts without
+ * them.
+ */
 static void check_unplug(const char *nic)
 {
     uint8_t frame[FRAME_MAX];
@@ -533,7 +536,7 @@ static size_t pcap_count(const char *path)
     return count;
 }
 
-/* Whichever was there first, filter-dump or the device. */
+/* In any order of filter-dump and the device */
 static void test_filter_dump_sees_both_directions(void)
 {
     static const char *const nics[] = { NULL, ",host_mtu=9000" };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Frames by shared memory (rdma-roce,shm-dir=...): ports that find each other
- * and part again. What else has tests is in rdma/shm-*.c.
+ * Frames by shared memory (rdma-roce,shm-dir=...): ports that connect and
+ * disconnect. Other tests are in rdma/shm-*.c.
  */
 #include "qemu/osdep.h"
 #include <glib/gstdio.h>
@@ -66,7 +66,7 @@ static void test_killed_peer_is_replaced(void)
     ShmNode a, b;
 
     shm_node_start(&a, 1, "");
-    /* Somebody who has left a socket behind */
+    /* A process that has left a socket behind */
     close(shm_listen_as(2));
     shm_node_start(&b, 2, "");
     shm_reach(&a, &b);
@@ -76,7 +76,7 @@ static void test_killed_peer_is_replaced(void)
     g_assert_false(g_file_test(path, G_FILE_TEST_EXISTS));
 }
 
-/* A guest may give its NIC the address of another one's. */
+/* A guest may give its NIC the address of another guest's NIC. */
 static void test_name_of_another_port(void)
 {
     g_autofree char *path = shm_node_path(2);
@@ -94,7 +94,7 @@ static void test_name_of_another_port(void)
     shm_node_stop(&b);
 }
 
-/* Ports that were looked for in vain leave room for others. */
+/* Addresses without a port leave room for others. */
 static void test_many_addresses(void)
 {
     g_auto(ShmNode) a, b;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A QEMU that does not run for a while. When it goes on, time has passed, and
- * the answer to a request waits for it after more frames than a turn of the
- * main loop reads. The test holds the far ends of both netdevs, which are
- * streams, and may be the sender of a ring.
+ * A QEMU that does not run for a while. When it goes on, time has passed. The
+ * answer to a request waits after more frames than a turn of the main loop
+ * reads. The test holds the far ends of both netdevs, which are streams, and
+ * may be the sender of a ring.
  */
 #include "qemu/osdep.h"
 #include <glib/gstdio.h>
@@ -30,13 +30,13 @@
 #define MANY_TIMEOUTS 12
 #define TIMEOUT_CODE 14
 #define TIMEOUT_NS (4096ll << TIMEOUT_CODE)
-/* Frames that are nobody's: a read takes 69632 bytes, and a turn of the ring */
+/* Frames to no QP: a read takes 69632 bytes, and a turn of the ring */
 /* 393216. */
 #define OTHER_LEN 4000
 #define OTHERS_ON_WIRE 35
 #define OTHERS_IN_RING 200
 
-/* How frames come, and whose thread the engine is in */
+/* The path of frames, and the thread of the engine */
 typedef struct Way {
     const char *name;
     bool shm;
@@ -112,7 +112,10 @@ static void stall_start(Stall *s, const Way *way, bool retries)
     qrdma_connect(s->a.qp, s->b.qp, &path);
     if (way->shm) {
         s->ring = shm_sender_new(1);
-        /* So the first to look there is the timer, also in an iothread. */
+        /*
+         * No wake-ups, so that the timer reads the ring first, also in an
+         * iothread
+         */
         s->ring.silent = true;
     }
 }
@@ -179,7 +182,7 @@ static void post_write(Stall *s, uint32_t len)
     qrdma_post(s->a.qp, qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, s->b.mr, 0));
 }
 
-/* Port a asks, and port b answers; the answer is @ack. */
+/* Port a sends a request. Store the answer of port b in @ack. */
 static size_t ask(Stall *s, uint8_t ack[FRAME_MAX])
 {
     uint8_t frame[FRAME_MAX];
@@ -202,7 +205,7 @@ static void stop(Port *p)
     g_assert_true(WIFSTOPPED(status));
 }
 
-/* It goes on, and finds that the time is over. */
+/* QEMU goes on, and finds that the timeout is over. */
 static void go_on(Port *p)
 {
     qtest_clock_step_send(p->host->qts, 2 * TIMEOUT_NS);
@@ -278,7 +281,7 @@ static gpointer flood(gpointer opaque)
     return NULL;
 }
 
-/* There is no end to the frames, and still the loss is found. */
+/* The loss is found even if frames come without end. */
 static void test_frames_without_end(gconstpointer way)
 {
     uint8_t ack[FRAME_MAX];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A stream netdev whose far end, held by the test, does not read: frames are
- * written in part. Whatever happens to the VM meanwhile, the stream stays one
- * of whole frames.
+ * A stream netdev whose far end, held by the test, does not read, so that
+ * frames are written in part. Whatever happens to the VM meanwhile, the stream
+ * has only whole frames.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -13,8 +13,8 @@
 #define PAYLOAD_MAX 4096
 #define ROUNDS 12
 /*
- * How long nothing completes when the link is full, how long nothing comes
- * when all was read.
+ * Time without a completion after which the link is full, and time without
+ * bytes after which the test has read all.
  */
 #define FULL_USEC 50000
 #define EMPTY_MS 200
@@ -38,8 +38,8 @@ static Link *link_new(void)
 {
     Link *l = g_new0(Link, 1);
     QRdmaPath path = { .mtu = RDMA_MTU_4096, .gid_index = 1 };
-    QRdma nobody;
-    QRdmaQp far = { .dev = &nobody, .wire_qpn = 7 };
+    QRdma absent;
+    QRdmaQp far = { .dev = &absent, .wire_qpn = 7 };
     QRdmaPd *pd;
     int size = 4000, fds[2];
 
@@ -60,11 +60,11 @@ static Link *link_new(void)
     l->mr = qrdma_reg_mr(pd, 0x100000, MSG_MAX, RDMA_ACCESS_LOCAL_WRITE);
     l->cq = qrdma_create_cq(l->dev, 64);
     l->qp = qrdma_create_qp(pd, l->cq, l->cq, RDMA_QPT_UC);
-    nobody = *l->dev;
+    absent = *l->dev;
     for (int i = 0; i < 2; i++) {
-        nobody.gid[i][RDMA_GID_LEN - 1] ^= 0x40;
+        absent.gid[i][RDMA_GID_LEN - 1] ^= 0x40;
     }
-    nobody.mac[RDMA_MAC_LEN - 1] ^= 0x40;
+    absent.mac[RDMA_MAC_LEN - 1] ^= 0x40;
     assert_ok(qrdma_modify_init(l->qp, 0));
     assert_ok(qrdma_modify_rtr(l->qp, &far, &path, 1));
     assert_ok(qrdma_modify_rts(l->qp, &path, 1));
@@ -79,7 +79,7 @@ static void link_free(Link *l)
     g_free(l);
 }
 
-/* A message to somebody that is not there, of a length of its own. */
+/* A message to an absent peer, of a length of its own. */
 static void link_send(Link *l)
 {
     RdmaSge sge = qrdma_sge(l->mr, 0, MSG_MAX - l->posted * 36 % 200);
@@ -138,7 +138,7 @@ static unsigned link_drain(Link *l)
             if (l->in->len < 4 + len) {
                 break;
             }
-            /* Nobody but RoCE sends on this link: IPv4, UDP port 4791 */
+            /* Only RoCE sends on this link: IPv4, UDP port 4791 */
             g_assert_cmphex(lduw_be_p(l->in->data + 4 + 12), ==, 0x0800);
             g_assert_cmpuint(lduw_be_p(l->in->data + 4 + 36), ==, 4791);
             g_byte_array_remove_range(l->in, 0, 4 + len);
@@ -164,7 +164,7 @@ static void test_stop_while_full(void)
         frames += link_drain(l);
         g_assert_cmpuint(l->outstanding, ==, 0);
     }
-    /* Each stop may lose the frame that waits for its turn. */
+    /* Each stop may lose the frame that waits. */
     g_assert_cmpuint(frames + ROUNDS, >=, l->frames);
     g_assert_cmpuint(frames, <=, l->frames);
     link_free(l);

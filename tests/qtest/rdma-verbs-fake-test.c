@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of rdma-verbs over a double of libibverbs: what no adapter of a host
- * does when it is asked to. The tests are in tests/qtest/rdma.
+ * Tests of rdma-verbs over a double of libibverbs, which fails and delays calls
+ * on request, as no real adapter does. The tests are in tests/qtest/rdma.
  */
 #include "qemu/osdep.h"
 #include "rdma/verbs-test.h"

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The tests of two virtio-rdma devices that are joined, where rdma-verbs and
- * the double of libibverbs join them: a guest sees no other behaviour than
- * with rdma-roce. The tests are in tests/qtest/rdma.
+ * The tests of two virtio-rdma devices, joined by rdma-verbs and the double of
+ * libibverbs: a guest sees the same behaviour as with rdma-roce. The tests are
+ * in tests/qtest/rdma.
  */
 #include "qemu/osdep.h"
 #include "tests/fake-ibverbs/fake-ibverbs.h"
 #include "rdma/net-test.h"
 #include "fake-ibverbs-dir.h"
 
-/* What asks for more than an adapter of the host gives. */
+/* Tests that need more than an adapter of the host gives. */
 static const struct {
     const char *tests;              /* a regular expression */
     const char *why;
 } left_out[] = {
     { "^mr/(fast|a-valid-mr|reg-mr|(send|read)-with-invalidate)",
       "verbs of user space register no memory by a work request" },
-    { "what-nobody-told-of$",
-      "the host cannot ask for WQEs that the driver told nobody of" },
+    { "receives-without-a-kick$",
+      "the host cannot ask for WQEs that the driver did not kick" },
     { "^cqe-ex/datagrams", "completions of the host have no MAC, no VLAN" },
     { "^vlan/", "a VLAN is a net device of the host" },
     { "^gsi/", "QP 1 is the host's" },
@@ -25,7 +25,7 @@ static const struct {
     { "^ud/from-empty-gid-entry",
       "the host does not see such a WQE: it ends in ERR, not in SQE" },
     { "^change/gid-goes-away", "the GID is still the host's" },
-    { "^query/silent-peer", "the host sees to retries, and tells nobody" },
+    { "^query/silent-peer", "the host retries, and reports nothing" },
 };
 
 /* Both devices are in one process, as the double is. */

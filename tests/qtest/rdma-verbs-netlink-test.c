@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * rdma-verbs with gid-mode=add, besides what rdma/verbs-address-test.c tests:
- * at bad moments, and where the host's RDMA device makes addresses GIDs.
+ * rdma-verbs with gid-mode=add: races that rdma/verbs-address-test.c does not
+ * test, and hosts whose RDMA device makes addresses GIDs.
  *
  * With the double of libibverbs the net device is the loopback device of a
- * network namespace. Nothing makes its addresses GIDs there but the test.
+ * network namespace, where only the test makes addresses GIDs.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -31,7 +31,7 @@ static void gid_of(const char *text, uint8_t gid[RDMA_GID_LEN])
     }
 }
 
-/* How many of its addresses are this one, with any prefix? */
+/* Number of times the net device has this address, with any prefix */
 static unsigned count_addresses(const char *text)
 {
     struct ifaddrs *all;
@@ -88,7 +88,7 @@ static VerbsWaiting begin_add(Verbs *v, uint16_t index, const char *text)
     return verbs_send_cmd(v, VIRTIO_RDMA_CMD_ADD_GID, &req, sizeof(req), 0);
 }
 
-/* The address comes, and the host makes it a GID. */
+/* Add an address, which the host makes a GID. */
 static void add(Verbs *v, uint16_t index, const char *text)
 {
     VerbsWaiting w = begin_add(v, index, text);
@@ -98,7 +98,7 @@ static void add(Verbs *v, uint16_t index, const char *text)
     assert_ok(verbs_await_status(&w));
 }
 
-/* The host takes it for a GID no more, and it has gone. */
+/* Delete the host's GID, and wait until the address is gone. */
 static void await_gone(Verbs *v, const char *text)
 {
     fake_verbs_tell(v->fake, "gid %d none", HOST_INDEX);
@@ -119,7 +119,7 @@ static void set_address(const char *name, const char *text)
     close(fd);
 }
 
-/* Whoever gave it to the host keeps it, whatever its prefix and label are. */
+/* An address that the host already had stays, whatever its prefix and label. */
 static void test_host_keeps_its_own(void)
 {
     VerbsWaiting w;
@@ -133,7 +133,7 @@ static void test_host_keeps_its_own(void)
     v = device_new();
     looks = fake_verbs_calls(v->fake, "query_gid_table");
     w = begin_add(v, 2, "10.66.0.9");
-    /* Behind the first look it wants the address */
+    /* After the first query the backend adds the address */
     qrdma_wait_until(v->dev, fake_verbs_calls(v->fake, "query_gid_table") >
                              looks + 1);
     fake_verbs_tell(v->fake, "gid %d 10.66.0.9", HOST_INDEX);
@@ -147,7 +147,7 @@ static void test_host_keeps_its_own(void)
     set_address("lo:1", "0.0.0.0");
 }
 
-static void test_exit_amid_another_one(void)
+static void test_exit_while_a_gid_is_added(void)
 {
     Verbs *v;
     VerbsWaiting w;
@@ -167,7 +167,9 @@ static void test_exit_amid_another_one(void)
     g_free(v);
 }
 
-/* The guest asks for another one before it has the first. */
+/*
+ * The guest changes the command to another address before the first is there.
+ */
 static void test_command_changes(void)
 {
     g_autoptr(Verbs) v = NULL;
@@ -181,7 +183,7 @@ static void test_command_changes(void)
     w = begin_add(v, 2, IPV4);
     await_addresses(v->dev, IPV4, 1);
     gid_of(IPV6, other);
-    /* The request is in front of the page's middle, where the answer goes */
+    /* The request is in the first half of the page, the answer in the second */
     qrdma_write(v->dev, w.rsp - 2048 + 1, other, RDMA_GID_LEN);
     fake_verbs_tell(v->fake, "gid %d " IPV4, HOST_INDEX);
     await_addresses(v->dev, IPV6, 1);
@@ -298,14 +300,14 @@ static void test_on_host(void)
         qrdma_start(h.dev[i], 0, 0);
     }
     on_host_addresses(&h, 0);
-    /* The same again; now the machine goes while they are in use */
+    /* The same again; the machine ends while the addresses are in use */
     on_host_add(&h);
     on_host_send(&h, 1);
     qrdma_host_stop(h.qemu);
     on_host_addresses(&h, 0);
 }
 
-/* A VLAN's GID wants a net device of that VLAN on top of the port's. */
+/* A GID of a VLAN needs a net device of that VLAN on top of the port's. */
 static void test_on_host_vlan(void)
 {
     g_autofree char *add = NULL;
@@ -345,8 +347,8 @@ int main(int argc, char **argv)
     /* On the double of libibverbs */
     qtest_add_func("/rdma-verbs-netlink/host-keeps-its-own-by-any-label",
                    test_host_keeps_its_own);
-    qtest_add_func("/rdma-verbs-netlink/exit-amid-another-one",
-                   test_exit_amid_another_one);
+    qtest_add_func("/rdma-verbs-netlink/exit-while-a-gid-is-added",
+                   test_exit_while_a_gid_is_added);
     qtest_add_func("/rdma-verbs-netlink/command-changes",
                    test_command_changes);
     return g_test_run();

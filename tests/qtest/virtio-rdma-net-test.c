@@ -6,7 +6,7 @@
 #include "qemu/osdep.h"
 #include "rdma/net-test.h"
 
-/* On a host's device, where tests take long, some tell enough. */
+/* On a host's device tests take long, so run only some of them. */
 static bool choose(NetKind kind, const char *name)
 {
     return !qrdma_ibdev() || kind != NET_DIRECT ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of one virtio-rdma device: what a driver sees of it, and what it
- * does when a driver errs. The tests are in tests/qtest/rdma.
+ * Tests of one virtio-rdma device: its behaviour towards drivers, also towards
+ * drivers with errors. The tests are in tests/qtest/rdma.
  */
 #include "qemu/osdep.h"
 #include "rdma/rdma-test.h"
@@ -36,7 +36,7 @@ int main(int argc, char **argv)
     qrdma_add_tests("virtio-rdma/", cq_tests);
     add_eject_tests();
     if (!qrdma_ibdev()) {
-        /* QPs do the same on a host's device, and receives are not asked for */
+        /* On a host's device QPs work the same, and receives are not fetched */
         qrdma_add_tests("virtio-rdma/direct/", direct_tests);
         qrdma_add_tests("virtio-rdma/direct/", direct_recv_tests);
         qrdma_add_tests("virtio-rdma/direct-srq/", direct_srq_tests);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * virtio-rdma: memory that the host does not have. Each allocation whose size
- * a guest decides about fails once, in each command that has one, and when the
- * device is loaded.
+ * virtio-rdma: allocations that fail on the host. Each allocation whose size a
+ * guest chooses fails once, in each command that has one, and when the device
+ * is loaded.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -31,7 +31,7 @@ typedef struct Fixture {
     TestPair t;
     uint64_t pages;                 /* a list of PAGES pages */
     uint64_t root;                  /* the same as a tree of two levels */
-    uint32_t made;                  /* number of what a try has made */
+    uint32_t made;                  /* number of the object a try made */
 } Fixture;
 
 static Fixture fixture_new(void)
@@ -63,7 +63,7 @@ static void fixture_free(Fixture *f)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Fixture, fixture_free)
 
-/* The status of a command, and what takes its effect back. */
+/* Give a command, and return its status; and undo its effect. */
 typedef uint8_t Try(Fixture *f);
 typedef void Undo(Fixture *f);
 
@@ -81,7 +81,7 @@ static uint64_t private_memory(Fixture *f)
     return g_ascii_strtoull(found + strlen("VmData:"), NULL, 10);
 }
 
-/* A kilobyte that is lost each time shows in spite of holes in the heap. */
+/* A leak of a kilobyte in each round is found in spite of holes in the heap. */
 static void check_no_leak(Fixture *f, Try *try, uint32_t count)
 {
     G_GNUC_UNUSED uint64_t before = private_memory(f);
@@ -99,8 +99,8 @@ static void check_no_leak(Fixture *f, Try *try, uint32_t count)
 
 /*
  * Let one allocation after the other fail in @try, until none is left. Each
- * time the command has to fail with that status, and to have no effect: as
- * many objects as ever can be made then. At least @least can fail.
+ * time the command must fail with that status and have no effect, so that as
+ * many objects as ever can be made. At least @least allocations can fail.
  */
 static void fail_each(Fixture *f, Try *try, Undo *undo, uint32_t room,
                       uint32_t least)
@@ -231,12 +231,15 @@ static void test_commands(void)
     fail_each(&f, try_reg_list, undo_mr, MAX_MR - 2, 1);
     fail_each(&f, try_reg_tree, undo_mr, MAX_MR - 2, 2);
     fail_each(&f, try_srq, undo_srq, MAX_SRQ, 1);
-    /* And two queue pairs; the numbers 0 and 1 are others' */
+    /* The fixture has two queue pairs; the numbers 0 and 1 are reserved */
     fail_each(&f, try_qp, undo_qp, MAX_QP - 4, 4);
     check_works(&f);
 }
 
-/* A work request completes with an error then, and its pages do not count. */
+/*
+ * A work request without memory completes with an error, and its pages are not
+ * counted.
+ */
 static void test_work_request(void)
 {
     g_auto(Fixture) f = fixture_new();
@@ -265,7 +268,7 @@ static void test_work_request(void)
     check_works(&f);
 }
 
-/* Wait for the end of a migration; whether it went well. */
+/* Wait for the end of a migration. True: it succeeded. */
 static bool migrated(QTestState *qts)
 {
     for (;;) {
@@ -283,7 +286,7 @@ static bool migrated(QTestState *qts)
     }
 }
 
-/* The destination says that it failed, and lives. */
+/* The destination reports that the load failed, and goes on to run. */
 static void test_load(void)
 {
     g_auto(Fixture) f = fixture_new();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * virtio-rdma: the bring-up that docs/specs/virtio-rdma-bringup.rst shows,
- * with its bytes. Letters other than digits stand for what differs from run
- * to run: nn is the number of the region, kk its key's low byte, pp an address
- * and mm a MAC address.
+ * virtio-rdma: the bring-up that docs/specs/virtio-rdma-bringup.rst shows, with
+ * its bytes. Letters other than digits stand for bytes that differ from run to
+ * run: nn is the number of the region, kk the low byte of its key, pp an
+ * address and mm a MAC address.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -20,7 +20,7 @@ typedef struct BringUp {
     uint64_t page;
 } BringUp;
 
-/* Bytes of @text; those that letters stand for are filled in. */
+/* Parse the bytes of @text, and fill in the bytes that letters stand for. */
 static size_t parse(const BringUp *b, const char *text, uint8_t *bytes)
 {
     uint64_t list = cpu_to_le64(b->list);
@@ -56,7 +56,7 @@ static size_t parse(const BringUp *b, const char *text, uint8_t *bytes)
     return n;
 }
 
-/* Give the command in @req; its whole answer is to be @answer. */
+/* Give the command in @req, and assert that its whole answer is @answer. */
 static void command_bytes(BringUp *b, const uint8_t *req, size_t req_len,
                           const char *answer)
 {

@@ -51,7 +51,7 @@ static void test_offered_features(void)
 
     g_assert_true(offered & QRDMA_F(VIRTIO_F_VERSION_1));
     g_assert_true(offered & QRDMA_F(VIRTIO_F_RING_RESET));
-    /* All that the spec names but F_HOST_NUMBERS, and nothing else */
+    /* All features of the spec except F_HOST_NUMBERS, and nothing else */
     g_assert_cmphex(offered & 0xffffff, ==,
                     ((QRDMA_F(VIRTIO_RDMA_F_ATOMIC_WRITE) << 1) - 1) &
                     ~QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * virtio-rdma: completion queues that are deeper than their virtqueue, that
- * are armed by virtio alone, and whose completions tell more.
+ * virtio-rdma: completion queues that are deeper than their virtqueue,
+ * completion queues that are armed by virtio alone, and extended completions.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -100,7 +100,7 @@ static void test_backlog_keeps_its_order(void)
         expect_writes(t.cq_a, RING + 2 * i, 2);
         qrdma_expect_none(t.cq_a);
     }
-    /* those that come now are behind the backlog */
+    /* new completions come after the backlog */
     post_writes(t.a, RING + 50, 10);
     t.cq_a->no_refill = false;
     qrdma_refill_cq(t.cq_a, RING);
@@ -125,7 +125,7 @@ static void test_overrun_is_one_more_than_the_depth(void)
     qrdma_expect_event(t.dev, RDMA_EVENT_QP_FATAL, t.a->qpn);
     g_assert_cmpint(qrdma_qp_state(t.a), ==, RDMA_QPS_ERR);
     g_assert_cmpint(qrdma_qp_state(t.b), ==, RDMA_QPS_RTS);
-    /* the CQ is in error: its backlog does not come any more */
+    /* the CQ is in error: it does not write its backlog any more */
     expect_writes(t.cq_a, 0, RING);
     qrdma_refill_cq(t.cq_a, RING);
     qrdma_ring_kick(t.cq_a->ring);
@@ -162,9 +162,9 @@ static void for_each_ring(void (*check)(QRdma *d, uint64_t features))
 }
 
 /*
- * The driver need not notify unless something waits for its buffers, and
- * then it gets them (qrdma_refill_cq() notifies only if it is told to). By
- * the event index it may be asked to once more than that.
+ * The driver need not notify unless completions wait for its buffers. Then the
+ * device asks for it (qrdma_refill_cq() notifies only on request). With the
+ * event index the device may ask once more than needed.
  */
 static void check_notifications(QRdma *d, uint64_t features)
 {
@@ -182,7 +182,7 @@ static void check_notifications(QRdma *d, uint64_t features)
         if (lap) {
             g_assert_false(qrdma_ring_wants_kick(t.cq_a->ring, old));
         }
-        /* fill it, and three more */
+        /* fill the ring, and post three more */
         post_writes(t.a, 0, RING + 3);
         expect_writes(t.cq_a, 0, RING);
         for (int i = 0; i < 3; i++) {
@@ -219,7 +219,7 @@ static void test_backlog_larger_than_the_ring(void)
     qrdma_refill_cq(t.cq_a, ring);
     expect_writes(t.cq_a, ring, ring);
     qrdma_expect_none(t.cq_a);
-    /* those that are left have the device look for buffers again */
+    /* completions that are left make the device look for buffers again */
     qrdma_refill_cq(t.cq_a, ring);
     expect_writes(t.cq_a, 2 * ring, backlog - ring);
     qrdma_expect_none(t.cq_a);
@@ -364,7 +364,7 @@ static void test_ring_reset_with_backlog(void)
     qrdma_ring_setup(t.cq_b->ring, RING);
     qrdma_refill_cq(t.cq_b, RING);
     qrdma_post_send(c, &(RdmaSendWr) { .opcode = RDMA_WR_RDMA_WRITE });
-    /* it is in error for good */
+    /* the error of the CQ is permanent */
     qrdma_expect_none(t.cq_b);
 }
 
@@ -383,7 +383,7 @@ static void test_resize(void)
     assert_status(qrdma_resize_cq(t.cq_a, RING + 9, RING), INVAL);
     assert_status(qrdma_resize_cq(t.cq_a, 20, UINT32_MAX), INVAL);
     assert_status(qrdma_resize_cq(t.cq_a, 20, UINT32_MAX - 9), INVAL);
-    /* what failed changed nothing: ten more fit */
+    /* the failed command changed nothing: ten more fit */
     post_writes(t.a, RING + 10, 10);
     assert_ok(qrdma_resize_cq(t.cq_a, 200, RING));
     post_writes(t.a, RING + 20, 180);
@@ -421,7 +421,7 @@ static void test_stopped_vm(void)
 #define SOLICITED VIRTIO_RDMA_NOTIFY_SOLICITED
 #define NEXT      VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION
 
-/* One message from a to b; both completions are taken. */
+/* Send one message from a to b, and take both completions. */
 static void message(TestPair *t, uint32_t flags)
 {
     qrdma_recv(t->b, 2, NULL);
@@ -488,7 +488,7 @@ static void check_ring_arm(QRdma *d, uint64_t features)
         g_assert_false(irq(t.cq_b));
         g_assert_false(irq(t.cq_a));
     }
-    /* a failure is as good as solicited */
+    /* a failure counts as solicited */
     assert_ok(qrdma_req_notify_cq(t.cq_b, SOLICITED));
     permit(t.cq_b, true);
     message(&t, 0);
@@ -497,7 +497,7 @@ static void check_ring_arm(QRdma *d, uint64_t features)
     assert_ok(qrdma_modify_qp_state(t.b, RDMA_QPS_ERR));
     qrdma_expect(t.cq_b, 3, RDMA_WC_WR_FLUSH_ERR);
     g_assert_true(irq(t.cq_b));
-    /* the broader of both is the one that counts */
+    /* the broader of both requests counts */
     assert_ok(qrdma_req_notify_cq(t.cq_b, SOLICITED | NEXT));
     assert_status(qrdma_req_notify_cq(t.cq_b, 0), INVAL);
     assert_status(qrdma_req_notify_cq(t.cq_b, 4), INVAL);

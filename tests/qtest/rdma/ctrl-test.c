@@ -74,10 +74,7 @@ typedef struct CommandObjects {
     uint32_t spare_mwn;
 } CommandObjects;
 
-/*
- * Objects for all requests: those that are destroyed, and those they are
- * about.
- */
+/* Objects for all requests: objects to destroy, and objects to use. */
 static CommandObjects make_objects(QRdma *d)
 {
     CommandObjects o = {};
@@ -119,7 +116,7 @@ static void make_request(const CommandObjects *o, uint8_t cmd, uint8_t *req)
 {
     const struct {
         uint8_t cmd;
-        Field fields[MAX_FIELDS];   /* those that are not zero */
+        Field fields[MAX_FIELDS];   /* fields that are not zero */
     } requests[] = {
         { VIRTIO_RDMA_CMD_QUERY_PORT, { { 0, 1, 1 } } },
         { VIRTIO_RDMA_CMD_CREATE_CQ, { { 0, 4, 16 } } },
@@ -314,7 +311,7 @@ static void test_no_room_for_status_is_survived(void)
             g_assert_cmpuint(c.used_len, ==, 0);
         }
     }
-    /* nothing was created in secret */
+    /* the failed commands have created nothing */
     assert_ok(qrdma_try_alloc_pd(d, &pdn));
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Direct CQs and event queues: what drivers rely on, and what a process may
- * write to their memory.
+ * Direct CQs and event queues: guarantees to drivers, and hostile writes of a
+ * process to their memory.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -17,7 +17,7 @@
 #define NO_RAM 0xfee00000ull
 /* RAM that the chipset can hide */
 #define HIDDEN_PAGE 0xc0000
-/* Event queues with more events than RDMA_QUEUE_BUDGET pays for */
+/* More events than RDMA_QUEUE_BUDGET allows in a turn */
 #define MANY 80
 
 /* A QP that writes to itself, and its CQ */
@@ -111,7 +111,7 @@ static void expect_no_event(QRdmaEq *eq)
     g_assert_false(qrdma_ring_irq(eq->ring));
 }
 
-/* The CQ is in error, and its QP learns of it. */
+/* Expect that the CQ is in error, and its QP with it. */
 static void expect_end(Loop *l)
 {
     qrdma_expect_event(l->d, RDMA_EVENT_CQ_ERR, l->cq->cqn);
@@ -148,12 +148,12 @@ static void test_overrun(void)
     write_n(&l, DEPTH);
     write_n(&l, 1);
     expect_end(&l);
-    /* What was there before can be read. */
+    /* CQEs from before the overrun can be read. */
     expect_writes(&l, DEPTH);
     qrdma_expect_none(l.cq);
 }
 
-static void test_consumer_that_nobody_believes(void)
+static void test_consumer_out_of_range(void)
 {
     static const uint32_t jumps[] = { 1, 1000, 0x80000000, -1u, -1000u };
 
@@ -165,7 +165,7 @@ static void test_consumer_that_nobody_believes(void)
         qrdma_direct_cq_set_consumer(l.cq, DEPTH + jumps[i]);
         write_n(&l, 1);
         if (-jumps[i] > 0 && -jumps[i] < DEPTH) {
-            /* One slot behind is a consumer as any other. */
+            /* A consumer index one slot back is valid. */
             qrdma_expect_no_event(l.d);
         } else {
             expect_end(&l);
@@ -273,7 +273,7 @@ static void test_one_event_for_a_request(void)
     expect_event(l.cq);
     write_n(&l, 1);
     expect_no_event(l.cq->eq);
-    /* Two requests before a completion are one. */
+    /* Two requests before a completion count as one. */
     qrdma_arm_direct_cq(l.cq, NEXT);
     qrdma_arm_direct_cq(l.cq, NEXT);
     write_n(&l, 1);
@@ -393,7 +393,7 @@ static void expect_bad_event_buffer(uint32_t count, uint32_t len)
     write_n(&l, 1);
     qrdma_expect_event(l.d, RDMA_EVENT_CQ_ERR, eq->eqn);
     qrdma_expect_no_event(l.d);
-    /* Its CQs live on, but nobody is told. */
+    /* Its CQs go on, but raise no events. */
     qrdma_arm_direct_cq(l.cq, NEXT);
     write_n(&l, 1);
     expect_no_event(eq);
@@ -417,7 +417,7 @@ static void test_reset_of_virtqueues(void)
     Loop l = loop_with_events(4);
     QRdmaEq *eq = l.cq->eq;
 
-    /* This one has nothing to do with the CQ. */
+    /* The virtqueue of the same number is not that of the direct CQ. */
     g_assert_cmpuint(l.cq->cqn, <, l.d->max_cq);
     qrdma_ring_reset(qrdma_ring(l.d, VIRTIO_RDMA_CQ_VQ(l.cq->cqn)));
     qrdma_expect_no_event(l.d);
@@ -432,8 +432,8 @@ static void test_reset_of_virtqueues(void)
     g_assert_cmpint(qrdma_qp_state(l.qp), ==, RDMA_QPS_RTS);
 }
 
-/* It is a CQ for DESTROY_CQ alone. */
-static void test_event_queue_is_no_cq(void)
+/* Only DESTROY_CQ takes an event queue for a CQ. */
+static void test_event_queue_is_not_a_cq(void)
 {
     QRdma *d = test_device_with(DIRECT);
     QRdmaEq *eq = qrdma_create_eq(d, 1);
@@ -525,7 +525,7 @@ static void test_rules_of_create(void)
     CHECK(cqe, cpu_to_le32(QRDMA_RING_SIZE), OK);
 }
 
-/* Without it these fields have no meaning, so none of them can be wrong. */
+/* Without the feature these fields have no meaning, so any value is valid. */
 static void test_feature_is_needed(void)
 {
     Create c = create_new(0);
@@ -595,7 +595,7 @@ static void test_rules_of_resize(void)
     assert_status(RESIZE(depth_shift, 21), INVAL);
     assert_status(RESIZE(queue_npages, cpu_to_le32(npages + 1)), INVAL);
     assert_status(RESIZE(queue_pages, cpu_to_le64(NO_RAM)), INVAL);
-    /* One that says to have left more CQEs than there were slots for */
+    /* A consumer index that leaves more CQEs than there are slots */
     qrdma_direct_cq_set_consumer(l.cq, -DEPTH - 1);
     assert_status(qrdma_resize_direct_cq(l.cq, 4 * DEPTH), INVAL);
     qrdma_direct_cq_set_consumer(l.cq, 0);
@@ -682,7 +682,7 @@ const QRdmaTest direct_cq_tests[] = {
     { "rounds", test_rounds },
     { "full", test_full },
     { "overrun", test_overrun },
-    { "consumer-that-nobody-believes", test_consumer_that_nobody_believes },
+    { "consumer-out-of-range", test_consumer_out_of_range },
     { "slots-in-no-ram", test_slots_in_no_ram },
     { "counters-in-no-ram", test_counters_in_no_ram },
     { "slots-that-leave-ram", test_slots_that_leave_ram },
@@ -697,7 +697,7 @@ const QRdmaTest direct_cq_tests[] = {
     { "event-buffer-with-many-descriptors",
       test_event_buffer_with_many_descriptors },
     { "reset-of-virtqueues", test_reset_of_virtqueues },
-    { "event-queue-is-no-cq", test_event_queue_is_no_cq },
+    { "event-queue-is-not-a-cq", test_event_queue_is_not_a_cq },
     { "rules-of-create", test_rules_of_create },
     { "feature-is-needed", test_feature_is_needed },
     { "resize", test_resize },

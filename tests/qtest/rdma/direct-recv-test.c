@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * virtio-rdma: receive queues that the device reads in memory: when they have
- * to be rung for.
+ * virtio-rdma: receive queues that the device reads in memory, and when they
+ * need a doorbell.
  */
 #include "qemu/osdep.h"
 #include "rdma-test.h"
@@ -13,7 +13,7 @@ static void ring(QRdmaQp *qp)
     qrdma_doorbell(qp->dev, QRDMA_DIRECT_DOORBELL, qp->qpn);
 }
 
-/* Both have four receives, which nobody has rung for. */
+/* Both QPs have four receives, which no doorbell was rung for. */
 static TestPair pair_with_receives(void)
 {
     TestPair t = test_pair_on(test_device_with(DIRECT), RDMA_QPT_RC, 64, NULL);
@@ -45,7 +45,7 @@ static void test_receives_need_no_doorbell(void)
     }
 }
 
-/* One more than there are receives */
+/* Post one send more than there are receives. */
 static void post_five_sends(TestPair *t)
 {
     RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND, 0, NULL);
@@ -56,7 +56,7 @@ static void post_five_sends(TestPair *t)
     }
 }
 
-/* Its peer may wait for it. */
+/* A message of the peer may wait for this receive. */
 static void test_receive_after_the_last_one_is_rung_for(void)
 {
     TestPair t = pair_with_receives();
@@ -67,7 +67,7 @@ static void test_receive_after_the_last_one_is_rung_for(void)
         qrdma_expect(t.cq_b, i, RDMA_WC_SUCCESS);
     }
     g_assert_false(qrdma_direct_awake(t.dev, &t.b->rq));
-    /* Also when the device has looked at the QP since */
+    /* Also when the device has polled the QP since */
     qrdma_post_expect(t.b, qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 100, NULL, t.mr_a,
                                          0), RDMA_WC_SUCCESS);
     ring(t.b);
@@ -81,7 +81,7 @@ static void test_receive_after_the_last_one_is_rung_for(void)
     qrdma_expect(t.cq_a, 5, RDMA_WC_SUCCESS);
 }
 
-/* Nobody waits any more. */
+/* No message waits for a receive any more. */
 static void test_receives_need_no_doorbell_again(void)
 {
     TestPair t = pair_with_receives();
@@ -99,7 +99,7 @@ static void test_receives_need_no_doorbell_again(void)
     g_assert_true(qrdma_direct_awake(t.dev, &t.b->rq));
 }
 
-/* Nobody asks for those any more when the QP has failed by itself. */
+/* After the QP has failed by itself, no message asks for receives any more. */
 static void test_receives_are_flushed_without_a_doorbell(void)
 {
     static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Direct SRQs: what drivers rely on, and what a process that has one mapped can
- * write there.
+ * Direct SRQs: guarantees to drivers, and hostile writes of a process that has
+ * one mapped.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -42,7 +42,7 @@ static void ring(TestSrqPair *p)
     qrdma_doorbell(p->dev, QRDMA_DIRECT_DOORBELL, p->srq->wq.bell);
 }
 
-/* The SRQ is in error, and its QP learns of it. Others do not. */
+/* Expect that the SRQ is in error, and its QP with it, but no other QP. */
 static void expect_end(TestSrqPair *p)
 {
     RdmaQpInitAttr init = test_srq_init(p->srq, RDMA_QPT_RC);
@@ -59,7 +59,7 @@ static void expect_end(TestSrqPair *p)
     qrdma_expect_no_event(p->dev);
     g_assert_cmpint(qrdma_qp_state(p->b), ==, RDMA_QPS_ERR);
     g_assert_false(qrdma_needs_reset(p->dev));
-    /* No QP can use it any more, and once is enough. */
+    /* No new QP can use the SRQ any more, and there is only one event. */
     init.pdn = p->pd->pdn;
     init.send_cqn = init.recv_cqn = p->cq_b->cqn;
     assert_status(qrdma_try_create_qp(p->dev, &init, &qpn), INVAL);
@@ -70,7 +70,7 @@ static void expect_end(TestSrqPair *p)
     assert_ok(qrdma_destroy_srq(p->srq));
 }
 
-/* The engine asks for receives when messages come: nobody rings. */
+/* The engine fetches receives when messages come, without a doorbell. */
 static void test_posts_and_messages(void)
 {
     TestSrqPair p = pair_new(MAX_WR);
@@ -86,7 +86,7 @@ static void test_posts_and_messages(void)
     qrdma_expect_no_event(p.dev);
 }
 
-/* It holds back what has no place yet. */
+/* A process holds back receives that have no slot yet. */
 static void test_slots_beyond_the_depth(void)
 {
     TestSrqPair p = pair_new(4);
@@ -124,7 +124,10 @@ static void test_jump_of_the_producer(void)
     }
 }
 
-/* Neither the page of another process, nor the number of something else */
+/*
+ * Doorbells on the page of another process, or with the number of another
+ * object
+ */
 static void test_foreign_doorbells(void)
 {
     TestSrqPair p = pair_new(MAX_WR);
@@ -134,7 +137,7 @@ static void test_foreign_doorbells(void)
         p.b->qpn | VIRTIO_RDMA_DOORBELL_SRQ,
     };
 
-    /* A doorbell that counts would break it. */
+    /* A valid doorbell would break the SRQ. */
     qrdma_settle(p.dev);
     qrdma_direct_set_producer(p.dev, &p.srq->wq, DEPTH + 1);
     qrdma_doorbell(p.dev, QRDMA_DIRECT_DOORBELL + 1, p.srq->wq.bell);
@@ -147,12 +150,12 @@ static void test_foreign_doorbells(void)
     qrdma_expect_no_event(p.dev);
     ring(&p);
     expect_end(&p);
-    /* Nor the number of what is gone */
+    /* Nor the number of an SRQ that is gone */
     ring(&p);
     qrdma_expect_no_event(p.dev);
 }
 
-/* A WQE without bytes: where a message takes it, it is an error. */
+/* A WQE of length 0 is an error when a message takes it. */
 static void test_bad_lengths(void)
 {
     static const uint32_t lengths[] = { 0, 1, 11, 61, 0x7fffffff, UINT32_MAX };
@@ -169,7 +172,7 @@ static void test_bad_lengths(void)
         qrdma_wait_cq(p.cq_b, &wc);
         g_assert_cmpint(wc.status, ==, RDMA_WC_LOC_QP_OP_ERR);
         g_assert_cmpint(qrdma_qp_state(p.b), ==, RDMA_QPS_ERR);
-        /* It is no error of the SRQ. */
+        /* The SRQ has no error. */
         assert_ok(qrdma_destroy_qp(p.b));
         p = test_srq_pair(p.pd, p.srq, RDMA_QPT_RC);
         put_recv(&p, 2);
@@ -279,7 +282,7 @@ static void test_counters_in_no_ram(void)
     qrdma_add_event_buffers(d, 8);
     qrdma_write(d, le64_to_cpu(c.req.queue_pages), &page, sizeof(page));
     assert_ok(create(&c));
-    /* The device looks at it at once. */
+    /* The device checks the new SRQ at once. */
     qrdma_expect_event(d, RDMA_EVENT_SRQ_ERR, c.srq.srqn);
     qrdma_doorbell(d, QRDMA_DIRECT_DOORBELL, c.srq.wq.bell);
     qrdma_expect_no_event(d);
@@ -301,7 +304,7 @@ static void test_slots_in_no_ram(void)
     qrdma_expect(p.cq_b, 0, RDMA_WC_LOC_QP_OP_ERR);
 }
 
-/* What is in slots is posted, whether the device has copied it or not. */
+/* WQEs in slots count as posted, whether the device has copied them or not. */
 static void test_limit_counts_slots(void)
 {
     TestSrqPair p = pair_new(8);
@@ -321,13 +324,13 @@ static void test_limit_counts_slots(void)
         test_srq_transfer(&p, i);
     }
     qrdma_expect_event(p.dev, RDMA_EVENT_SRQ_LIMIT_REACHED, p.srq->srqn);
-    /* armed while it is below already */
+    /* armed while the count is below the limit already */
     assert_ok(qrdma_modify_srq(p.srq, 5));
     qrdma_expect_event(p.dev, RDMA_EVENT_SRQ_LIMIT_REACHED, p.srq->srqn);
     qrdma_expect_no_event(p.dev);
 }
 
-/* The device takes what is in a slot when a message needs it. */
+/* The device reads a WQE from its slot when a message needs it. */
 static void test_limit_leaves_wqes_in_their_slots(void)
 {
     TestSrqPair p = pair_new(8);
@@ -345,7 +348,10 @@ static void test_limit_leaves_wqes_in_their_slots(void)
     qrdma_expect_event(p.dev, RDMA_EVENT_SRQ_LIMIT_REACHED, p.srq->srqn);
 }
 
-/* A driver that jumps while the limit is set learns of it by that command. */
+/*
+ * The command that sets the limit finds a producer that jumped: the SRQ is in
+ * error.
+ */
 static void test_limit_of_a_broken_queue(void)
 {
     TestSrqPair p = pair_new(8);
@@ -370,7 +376,7 @@ static void test_more_than_there_are_virtqueues_for(void)
     qrdma_setup_gids(d, 1);
     pd = qrdma_alloc_pd(d);
     attr.pdn = pd->pdn;
-    /* Those with virtqueues have the lower numbers. */
+    /* SRQs with virtqueues have the lower numbers. */
     assert_ok(qrdma_try_create_srq(d, &attr, &srqn));
     g_assert_cmpuint(srqn, <, 64);
     for (int i = 0; i < 62; i++) {
@@ -389,7 +395,7 @@ static void test_more_than_there_are_virtqueues_for(void)
     qrdma_host_stop(d->host);
 }
 
-/* The virtqueues at its number are not its own. */
+/* The virtqueues at the number of a direct SRQ are not its own. */
 static void test_reset_of_virtqueues(void)
 {
     TestSrqPair p = pair_new(MAX_WR);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * virtio-rdma: queue pairs whose queues the device reads in memory, and what
- * a process that has them mapped can write there.
+ * virtio-rdma: queue pairs whose queues the device reads in memory, and hostile
+ * writes of a process that has them mapped.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -47,7 +47,7 @@ static void expect_works(TestPair *t)
     qrdma_expect(t->cq_a, 0x600d, RDMA_WC_SUCCESS);
 }
 
-/* Nothing of the device polls an idle queue. */
+/* The device does not poll an idle queue. */
 static void test_idle_queue_needs_a_doorbell(void)
 {
     TestPair t = direct_pair();
@@ -77,7 +77,7 @@ static void test_one_doorbell_for_many(void)
     }
 }
 
-/* What waits for the QP to be ready is taken when it is. */
+/* WQEs that wait for the QP to be ready are taken as soon as it is. */
 static void test_posts_wait_for_the_state(void)
 {
     TestPair t = direct_pair();
@@ -87,12 +87,12 @@ static void test_posts_wait_for_the_state(void)
     put_write(&t, 7);
     ring(t.a);
     qrdma_expect_none(t.cq_a);
-    /* the one that has something to send comes last */
+    /* the QP that has something to send comes last */
     qrdma_connect(t.b, t.a, NULL);
     qrdma_expect(t.cq_a, 7, RDMA_WC_SUCCESS);
 }
 
-/* A machine that stands still takes no doorbells, and looks afterwards. */
+/* A stopped machine takes no doorbells. It polls its queues when it goes on. */
 static void test_posts_to_a_stopped_machine(void)
 {
     TestPair t = direct_pair();
@@ -108,7 +108,10 @@ static void test_posts_to_a_stopped_machine(void)
     qrdma_expect(t.cq_a, 3, RDMA_WC_SUCCESS);
 }
 
-/* What QEMU's monitor tells of the device's QPs, gone ones included */
+/*
+ * Errors of the device's QPs as the monitor reports them, including QPs that
+ * are gone
+ */
 static int64_t qp_errors(QRdma *d)
 {
     g_autoptr(QDict) rsp = qtest_qmp(d->host->qts, "{'execute': 'query-rdma', "
@@ -122,7 +125,7 @@ static int64_t qp_errors(QRdma *d)
     return n;
 }
 
-/* A producer that jumps costs its own QP, and nobody else. */
+/* A producer that jumps breaks its own QP, and no other. */
 static void test_jump_of_the_producer(void)
 {
     const uint32_t jumps[] = { DEPTH + 1, -1, INT32_MAX, 0x80000000 };
@@ -138,12 +141,12 @@ static void test_jump_of_the_producer(void)
         qrdma_expect_event(t.dev, RDMA_EVENT_QP_FATAL, t.a->qpn);
         g_assert_cmpint(qrdma_qp_state(t.a), ==, RDMA_QPS_ERR);
         g_assert_cmpint(qrdma_qp_state(t.b), !=, RDMA_QPS_ERR);
-        /* Once is enough. */
+        /* More doorbells raise no more errors. */
         ring(t.a);
         qrdma_expect_no_event(t.dev);
         g_assert_cmpint(qp_errors(t.dev), ==, ++errors);
         g_assert_false(qrdma_needs_reset(t.dev));
-        /* After RESET the counter is what the process says. */
+        /* After RESET the device takes the counter from the process. */
         qrdma_direct_set_producer(t.dev, &t.a->sq, posted);
         test_reconnect(&t);
     }
@@ -180,12 +183,12 @@ static void test_jump_of_receives(void)
 
     qrdma_direct_set_producer(t.dev, &t.b->rq, 2 * DEPTH);
     qrdma_post(t.a, qrdma_wr(RDMA_WR_SEND, 1, &sge));
-    /* The message finds no receive, but a QP that is broken. */
+    /* The message finds no receive, but a broken QP. */
     qrdma_expect_event(t.dev, RDMA_EVENT_QP_FATAL, t.b->qpn);
     g_assert_cmpint(qrdma_qp_state(t.b), ==, RDMA_QPS_ERR);
 }
 
-/* The length in a slot says nothing good: an error of that WQE. */
+/* A bad length in a slot is an error of that WQE. */
 static void test_bad_lengths(void)
 {
     const uint32_t lengths[] = {
@@ -200,7 +203,7 @@ static void test_bad_lengths(void)
 
         put_write(&t, 0xbad);
         if (lengths[i] == VIRTIO_RDMA_CQE_EMPTY) {
-            /* This one is good: more than what its SGEs take is ignored. */
+            /* This length is valid: bytes after the SGEs are ignored. */
             qrdma_write(t.dev, t.a->sq.buf + at * SLOT, &le, sizeof(le));
             ring(t.a);
             qrdma_expect(t.cq_a, 0xbad, RDMA_WC_SUCCESS);
@@ -225,7 +228,7 @@ static void test_slot_is_read_once(void)
 
     qrdma_mr_fill(t.mr_a, 0, 64, 3);
     qrdma_post(t.a, qrdma_wr(RDMA_WR_SEND, 0x600d, &from));
-    /* it waits for a receive */
+    /* the send waits for a receive */
     qrdma_expect_none(t.cq_a);
     qtest_memset(t.dev->host->qts, t.a->sq.buf, 0xff, DEPTH * SLOT);
     qrdma_recv(t.b, 1, &to);
@@ -267,7 +270,7 @@ static void test_doorbell_after_destroy(void)
     g_assert_false(qrdma_needs_reset(t.dev));
 }
 
-/* A storm rings for nothing; commands and others' work go on. */
+/* A storm of doorbells for idle queues does not stop commands and other QPs. */
 static void test_storm_of_doorbells(void)
 {
     TestPair t = direct_pair();
@@ -441,7 +444,7 @@ static void test_depth_has_a_limit(void)
     qrdma_host_stop(d->host);
 }
 
-/* There are more numbers than those that have virtqueues. */
+/* There are more QP numbers than virtqueues for them. */
 static void test_more_than_there_are_virtqueues_for(void)
 {
     QRdma *d = test_own_device("max-qp=300");
@@ -467,7 +470,7 @@ static void test_more_than_there_are_virtqueues_for(void)
         seen[le32_to_cpu(rsp.qpn)] = true;
     }
     assert_status(create(&c), NOMEM);
-    /* A notification of a virtqueue behind those of QPs is no QP's. */
+    /* A notification of a virtqueue above those of QPs belongs to no QP. */
     qrdma_ring_kick(qrdma_ring(d, VIRTIO_RDMA_SQ_VQ(d->max_cq, d->max_qp)));
     expect_works(&t);
     c.req.flags = 0;
@@ -484,7 +487,9 @@ static void test_more_than_there_are_virtqueues_for(void)
     qrdma_host_stop(d->host);
 }
 
-/* Peers see them: those of a guest say nothing about another one's. */
+/*
+ * Peers see the numbers: those of one guest tell nothing about another guest.
+ */
 static void test_first_number_with_virtqueues_is_any(void)
 {
     QRdma *d = test_own_device("max-qp=16384");
@@ -514,7 +519,7 @@ static void test_feature_is_needed(void)
     assert_ok(create(&c));
 }
 
-/* With modern-pio-notify the BAR of the doorbells is the ports' of that. */
+/* With modern-pio-notify, I/O ports take the BAR of the doorbells. */
 static void test_not_without_doorbells(void)
 {
     g_autoptr(QRdmaHost) host = qrdma_host_start(
@@ -548,8 +553,8 @@ static void test_pages_are_given_back(void)
     }
 }
 
-/* Pages that are no memory: that QP breaks, or its WQEs have an error. */
-static void test_queues_that_are_no_memory(void)
+/* Pages that are not RAM: the QP breaks, or its WQEs complete in error. */
+static void test_queues_in_no_ram(void)
 {
     TestPair t = direct_pair();
     uint64_t none = cpu_to_le64(0xfee00000);
@@ -631,6 +636,6 @@ const QRdmaTest direct_tests[] = {
     { "feature-is-needed", test_feature_is_needed },
     { "not-without-doorbells", test_not_without_doorbells },
     { "pages-are-given-back", test_pages_are_given_back },
-    { "queues-that-are-no-memory", test_queues_that_are_no_memory },
+    { "queues-in-no-ram", test_queues_in_no_ram },
     {}
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A disk that an interrupt of an adapter resets: until its request is done, it
- * waits in an event loop of its own, inside the work that sent the interrupt.
+ * A disk that an interrupt of an adapter resets. The reset waits for the disk's
+ * request in a nested event loop, inside the work that sent the interrupt.
  */
 #ifndef TESTS_QTEST_RDMA_DISK_H
 #define TESTS_QTEST_RDMA_DISK_H
@@ -20,13 +20,16 @@ typedef struct TestDisk {
 } TestDisk;
 
 TestDisk test_disk_open(QRdmaHost *host, int slot);
-/* Gives it a request, which takes TEST_DISK()'s @ns: its reset waits for it. */
+/*
+ * Give the disk a request, which takes @ns of TEST_DISK(). A reset waits for
+ * it.
+ */
 void test_disk_busy(TestDisk *disk);
-/* Its device status, which is 0 after a reset */
+/* The disk's device status, which is 0 after a reset */
 uint8_t test_disk_status(TestDisk *disk);
 void test_disk_close(TestDisk *disk);
 
-/* The next interrupt of @ring, an adapter's, resets the disk. */
+/* Let the next interrupt of @ring of an adapter reset the disk. */
 void test_disk_aim(TestDisk *disk, QRdmaRing *ring);
 
 #endif /* TESTS_QTEST_RDMA_DISK_H */

@@ -67,7 +67,7 @@ static QRdma *plug(QRdmaHost *host, const Case *c)
     return d;
 }
 
-/* A list of many pages, the last of which is none. */
+/* A list of many pages, the last of which is invalid. */
 static struct virtio_rdma_reg_user_mr_req bad_list(QRdmaPd *pd)
 {
     uint64_t good = qrdma_alloc(pd->dev, 4096);
@@ -106,7 +106,7 @@ static void enqueue_modify(QRdmaQp *qp, RdmaQpState state)
 
 /*
  * Commands for many turns of the control queue. With RTS the backend has to
- * look for something to send; while a list is read the iothread comes to rest.
+ * look for work to send; while a list is read the iothread comes to rest.
  */
 static void enqueue_many(QRdmaPd *pd, QRdmaQp *qp)
 {
@@ -126,7 +126,7 @@ static void eject(QRdmaHost *host, const Machine *m)
     qtest_outl(host->qts, m->registers + EJECT, m->slots);
 }
 
-static void test_eject_amid_commands(gconstpointer data)
+static void test_eject_during_commands(gconstpointer data)
 {
     const Case *c = data;
     g_autoptr(QRdmaHost) host = host_start(c);
@@ -151,8 +151,8 @@ static void test_eject_amid_commands(gconstpointer data)
                              "'arguments': {'id': 'r0'}}");
 }
 
-/* Sends of QPs whose peer is nobody, each of them overdue */
-static void send_to_nobody(QRdmaPd *pd, QRdmaCq *cq)
+/* Sends of QPs without a peer, each of them overdue */
+static void send_to_absent(QRdmaPd *pd, QRdmaCq *cq)
 {
     QRdmaPath path = {
         .mtu = RDMA_MTU_1024, .timeout = 1, .min_rnr_timer = 12,
@@ -161,11 +161,11 @@ static void send_to_nobody(QRdmaPd *pd, QRdmaCq *cq)
 
     for (int i = 0; i < 4; i++) {
         QRdmaQp *qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
-        QRdmaQp nobody = *qp;
+        QRdmaQp absent = *qp;
 
-        nobody.wire_qpn = RDMA_24BIT_MASK - 1;
+        absent.wire_qpn = RDMA_24BIT_MASK - 1;
         assert_ok(qrdma_modify_init(qp, 0));
-        assert_ok(qrdma_modify_rtr(qp, &nobody, &path, 0));
+        assert_ok(qrdma_modify_rtr(qp, &absent, &path, 0));
         assert_ok(qrdma_modify_rts(qp, &path, 0));
         qrdma_post_send(qp, &wr);
     }
@@ -182,7 +182,7 @@ static void test_eject_while_overdue(gconstpointer data)
 
         qrdma_setup_gids(d, 1);
         pd = qrdma_alloc_pd(d);
-        send_to_nobody(pd, qrdma_create_cq(d, 16));
+        send_to_absent(pd, qrdma_create_cq(d, 16));
         qtest_clock_step(host->qts, (1 + i) * QRDMA_MS / 50);
         eject(host, c->machine);
         qtest_clock_step(host->qts, QRDMA_MS);
@@ -216,6 +216,6 @@ void add_eject_tests(void)
 
         qtest_add_data_func(path, &tests[i].c,
                             tests[i].overdue ? test_eject_while_overdue
-                                             : test_eject_amid_commands);
+                                             : test_eject_during_commands);
     }
 }

@@ -70,7 +70,7 @@ static void test_request_error(void)
     QRdmaPath path = { .access = RDMA_ACCESS_LOCAL_WRITE };
     RdmaSge sge = qrdma_sge(t.mr_a, 0, 8);
 
-    /* the QP itself does not permit it */
+    /* the QP's own access flags do not permit the WRITE */
     qrdma_reconnect(t.a, t.b, &path);
     qrdma_post_expect(t.a, qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, t.mr_b,
                                          0), RDMA_WC_REM_INV_REQ_ERR);
@@ -170,7 +170,7 @@ static void test_ring_reset_under_cq(void)
     g_assert_cmpint(qrdma_qp_state(t.b), ==, RDMA_QPS_ERR);
 }
 
-/* The first of its QPs ends the CQ, and with it the second. */
+/* The first QP puts the CQ in error, and the CQ the second QP. */
 static void test_ring_reset_under_cq_of_two(void)
 {
     TestPair t = event_pair(8);
@@ -212,7 +212,7 @@ static void test_port(void)
     qrdma_expect_no_event(d);
 }
 
-/* What happens before DRIVER_OK is no event: the driver looks for itself. */
+/* Changes before DRIVER_OK raise no events: the driver queries the port. */
 static void test_port_before_driver_ok(void)
 {
     QRdma *d = test_device_reset();
@@ -278,7 +278,7 @@ static void test_none_about_what_was_destroyed(void)
     qrdma_expect_no_event(t.dev);
 }
 
-/* The virtqueue is there, and has buffers. */
+/* The event virtqueue is there, and has buffers. */
 static void test_none_for_a_driver_of_the_rfc(void)
 {
     QRdma *d = test_device_reset();
@@ -357,8 +357,8 @@ static void test_short_buffers_come_back_empty(void)
 #define DESCS 1024
 
 /*
- * Give the device BUFS short buffers of DESCS descriptors. False if all came
- * back before one access to a register.
+ * Give the device BUFS short buffers of DESCS descriptors. False if all of them
+ * came back before one access to a register.
  */
 static bool lets_others_in(QRdma *d)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Allocations that fail on request: both the library that is preloaded into
- * QEMU and, in the test program that is linked to it, the way to say which.
+ * Allocations that fail on request. This library is preloaded into QEMU. Test
+ * programs link to it, too, to choose the allocation that fails.
  */
 #include "qemu/osdep.h"
 #include <dlfcn.h>
@@ -87,7 +87,7 @@ void fail_alloc_begin(void)
         g_assert_nonnull(shared);
         close(fd);
     }
-    /* ASan wants to be the first library otherwise */
+    /* ASan insists on being the first library without this option */
     options = g_strdup_printf("%s%sverify_asan_link_order=0", asan ?: "",
                               asan ? ":" : "");
     g_assert_cmpint(dladdr(fail_alloc_begin, &info), !=, 0);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A QEMU in which a test decides which allocation fails, of those that may
- * (g_try_malloc() and its kin): where a guest or a stream says how much memory
- * is wanted.
+ * A QEMU in which a test decides which allocation fails, of those that may fail
+ * (g_try_malloc() and similar calls): a guest or a stream chooses their size.
  *
- * The library is preloaded into QEMU, which finds the test's wish in memory
+ * The library is preloaded into QEMU, and reads the test's request in memory
  * that both share.
  */
 #ifndef TESTS_RDMA_FAIL_ALLOC_H
@@ -14,17 +13,17 @@
 
 /* One process writes while the other one waits. */
 typedef struct FailAlloc {
-    uint32_t nth;                   /* of the following; 0: none fails */
+    uint32_t nth;                   /* allocation from now on; 0: none fails */
     uint32_t seen;
     uint32_t failed;
 } FailAlloc;
 
-/* From here on QEMU processes that are started have the library. */
+/* Preload the library into QEMU processes that are started from now on. */
 void fail_alloc_begin(void);
 void fail_alloc_end(void);
-/* The @nth allocation that the device tries from now on fails, once. */
+/* Let the @nth allocation of the device from now on fail, once. */
 void fail_alloc_arm(uint32_t nth);
-/* None fails any more; was there one that did? */
+/* Let no allocation fail any more. Did one fail? */
 bool fail_alloc_disarm(void);
 
 #endif

@@ -8,7 +8,7 @@
 #include "qobject/qnum.h"
 #include "fault-test.h"
 
-/* By its slot; the only one of a machine may have no ID. */
+/* The name by the slot, because the only device of a machine may have no ID */
 static const char *name_of(QRdma *d)
 {
     return d->pci->pdev->devfn == QPCI_DEVFN(5, 0) ? "d1" : "d0";

@@ -10,7 +10,7 @@
 
 /* Arguments of rdma-fault-add besides the device */
 void fault_add(QRdma *d, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
-/* They are refused, and the message has @word in it. */
+/* Expect that @args are refused, with @word in the message. */
 void fault_refused(QRdma *d, const char *args, const char *word);
 void fault_remove(QRdma *d, const char *id);
 void fault_remove_all(QRdma *d);
@@ -18,9 +18,9 @@ uint64_t fault_matches(QRdma *d, const char *id);
 uint64_t fault_hits(QRdma *d, const char *id);
 void fault_expect(QRdma *d, const char *id, uint64_t matches, uint64_t hits,
                   bool active);
-/* How many there are */
+/* How many faults the device has */
 unsigned fault_count(QRdma *d);
-/* What query-rdma-faults tells of it; the caller unrefs it. */
+/* The entry of @id in query-rdma-faults, which the caller unrefs. */
 QDict *fault_query(QRdma *d, const char *id);
 
 #endif

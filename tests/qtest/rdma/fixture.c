@@ -16,7 +16,7 @@ static QRdma *device_get(void)
 {
     if (!device) {
         host = qrdma_host_start(
-            /* frames that go out have a place to go to */
+            /* hubs take the frames that go out */
             "-netdev hubport,id=n0,hubid=0 -netdev hubport,id=n1,hubid=0 "
             "-device virtio-rdma-pci,id=rdma0,%s,addr=%d,"
             "max-qp=%d,max-cq=%d,max-mr=%d,max-pd=%d,gid-table-len=%d,"

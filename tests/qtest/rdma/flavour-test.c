@@ -12,7 +12,7 @@
 #define RAM_SIZE (64 * 1024 * 1024)
 /* Where the device finds RAM. */
 #define IOVA_BASE 0x100000000ull
-/* Those of this device, all of them */
+/* All features of this device */
 #define ALL_RDMA_FEATURES (QRDMA_F(VIRTIO_RDMA_F_VERSION_1) | \
                            QRDMA_F(VIRTIO_RDMA_F_DIRECT) | \
                            QRDMA_F(VIRTIO_RDMA_F_FLUSH) | \
@@ -75,7 +75,7 @@ static void check_messages(TestPair *t, int n)
     qrdma_reap_all(t->dev, &t->a->sq);
 }
 
-/* The same with buffers of an SRQ, which come back out of step with them. */
+/* The same with buffers of an SRQ, which come back in another order. */
 static void check_shared(TestPair *t, int n)
 {
     QRdmaSrq *srq = qrdma_create_srq(t->pd, 5, 1);
@@ -113,7 +113,7 @@ static void check_shared(TestPair *t, int n)
 typedef struct Flavour {
     const char *name;
     const char *props;
-    uint64_t features;              /* beside the usual ones */
+    uint64_t features;              /* besides the usual ones */
     uint64_t without;
 } Flavour;
 
@@ -152,7 +152,7 @@ static void test_flavour(const void *data)
         if (qrdma_has(d, QRDMA_F(VIRTIO_RDMA_F_VERSION_1))) {
             check_shared(&t, 150);
         }
-        /* the numbers of queue pairs serve again */
+        /* numbers of queue pairs are used again */
         for (int i = 0; i < 10; i++) {
             assert_ok(qrdma_destroy_qp(t.a));
             t.a = qrdma_create_qp(t.pd, t.cq_a, t.cq_a, RDMA_QPT_RC);
@@ -164,7 +164,7 @@ static void test_flavour(const void *data)
     qrdma_host_stop(d->host);
 }
 
-/* A guest's IOMMU, as far as these tests need it. */
+/* The IOMMU of a guest, as far as these tests need it */
 typedef struct Iommu {
     QRdmaHost *host;
     QVirtioPCIDevice *pci;
@@ -317,7 +317,7 @@ static void test_all_addresses_go_through_the_iommu(void)
     iommu_close(&m, d);
 }
 
-/* A page table whose own address, and what is in it, are the IOMMU's. */
+/* The IOMMU translates the address of a page table and the addresses in it. */
 static void test_page_tables_go_through_the_iommu(void)
 {
     Iommu m;
@@ -344,7 +344,7 @@ static void test_page_tables_go_through_the_iommu(void)
         le = cpu_to_le64(qrdma_dma(d, mr.pages[i]));
         qrdma_write(d, leaf + i * 8, &le, 8);
     }
-    /* physical addresses are none */
+    /* physical addresses are not DMA addresses */
     le = cpu_to_le64(leaf);
     qrdma_write(d, root, &le, 8);
     req.pages = cpu_to_le64(qrdma_dma(d, root));

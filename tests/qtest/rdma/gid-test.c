@@ -174,7 +174,7 @@ static QRdma *device_with(const char *props)
     return d;
 }
 
-/* The guest's addresses are what the user says, not what the guest says. */
+/* The user decides which addresses the guest may have. */
 static void test_only_allowed_gids(void)
 {
     QRdma *d = device_with(",allowed-gids='10.1.0.0/16 192.168.7.9  fe80::/10 "
@@ -193,7 +193,7 @@ static void test_only_allowed_gids(void)
     check_allowed(d, "2001:db8::6", false);
     check_allowed(d, "2001:db8:1:3::5", true);
     check_allowed(d, "2001:db8:1:4::5", false);
-    /* IPv4 addresses are no part of an IPv6 prefix that does not name them */
+    /* an IPv6 prefix has IPv4 addresses only if it names them */
     check_allowed(d, "::10.1.0.1", false);
     qrdma_host_stop(d->host);
 

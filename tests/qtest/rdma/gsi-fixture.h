@@ -12,7 +12,7 @@
 #define GSI_MAD_LEN 256
 #define GSI_BUFFER_LEN (GSI_GRH_LEN + GSI_MAD_LEN)
 
-/* What libibumad sends and receives. */
+/* A packet that libibumad sends or receives */
 typedef struct GsiPacket {
     struct ib_user_mad head;
     uint8_t mad[GSI_MAD_LEN];
@@ -33,15 +33,15 @@ typedef struct Gsi {
 
 /* A file of the double */
 char *gsi_path(const Gsi *g, const char *name);
-/* A host whose port a guest has not opened yet. */
+/* Start a host whose port a guest has not opened yet. */
 Gsi *gsi_host(void);
-/* The guest's other objects. */
+/* Create the other objects of the guest. */
 void gsi_objects(Gsi *g);
-/* QEMU opens the port. */
+/* Accept QEMU's connection to the port. */
 void gsi_accept_port(Gsi *g);
-/* QP 1 in RESET */
+/* Create QP 1 in RESET. */
 void gsi_create(Gsi *g);
-/* All of it, with QP 1 in RTS. */
+/* All of these steps, with QP 1 in RTS */
 Gsi *gsi_new(void);
 void gsi_free(Gsi *g);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Gsi, gsi_free)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * virtio-rdma: what "-d guest_errors" tells the author of a driver about
- * values that the device refuses.
+ * virtio-rdma: the messages of "-d guest_errors" for values that the device
+ * refuses.
  */
 #include "qemu/osdep.h"
 #include <glib/gstdio.h>
@@ -39,7 +39,7 @@ static Log log_start(void)
     return log_start_with("-d guest_errors");
 }
 
-/* What was logged since the last call is @text. */
+/* The log since the last call is @text. */
 static void expect_log(Log *l, const char *text)
 {
     g_autofree char *all = NULL;
@@ -95,7 +95,7 @@ static void test_values_of_commands(void)
     expect_log(&l, "limit is 17, not 0 to 16");
 }
 
-/* @mask beside the state; @text: what is wrong from INIT on. */
+/* @mask: attributes besides the state; @text: the error, from INIT on. */
 static void check_refused(Log *l, QRdmaQp *qp, uint32_t mask,
                           const RdmaQpAttr *attr, uint8_t status,
                           const char *text)
@@ -132,7 +132,7 @@ static RdmaQpAttr good_attr(Log *l, QRdmaQp *qp, RdmaQpState to)
     };
 }
 
-/* MODIFY_QP says which attribute it is, its value and the limit. */
+/* MODIFY_QP names the bad attribute, its value and the limit. */
 static void test_refused_modify_qp(void)
 {
     g_auto(Log) l = log_start();

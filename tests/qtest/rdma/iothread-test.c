@@ -24,7 +24,7 @@
     "-device virtio-rdma-pci,id=d" #n ",rdmadev=r" #n ",iothread=io" #n \
     ",max-qp=8,max-cq=9,max-mr=8,max-pd=4,addr=" #n " "
 
-/* One of them, and what talks to the other one */
+/* One device, and its objects for the traffic with the other */
 typedef struct End {
     QRdma *d;
     QRdmaPd *pd;
@@ -133,7 +133,9 @@ static void expect_many(End *e)
     }
 }
 
-/* The same for one when frames may be lost: time has to pass. */
+/*
+ * The same for a completion when frames may be lost, so that time has to pass.
+ */
 static void expect_later(End *e, uint64_t wr_id)
 {
     gint64 end = g_get_monotonic_time() + qrdma_patience();
@@ -188,7 +190,7 @@ static void test_messages(const void *data)
 
 /*
  * More frames than may wait for the main loop, in small packets, and no
- * acknowledgements that would have the engine look again.
+ * acknowledgements that would make the engine run again.
  */
 static void test_many_frames_wait_for_the_main_loop(void)
 {
@@ -218,8 +220,11 @@ static void test_many_frames_wait_for_the_main_loop(void)
     }
 }
 
-/* Whoever has the lock when the iothread comes has to tell it afterwards. */
-static void test_counters_are_read_amid_traffic(void)
+/*
+ * A thread that has the lock when the iothread comes must wake the iothread
+ * afterwards.
+ */
+static void test_counters_are_read_under_traffic(void)
 {
     g_autoptr(Two) t = two_start(true);
 
@@ -233,8 +238,8 @@ static void test_counters_are_read_amid_traffic(void)
     }
 }
 
-/* A look takes the lock, and sees objects that work goes on in. */
-static void test_query_amid_traffic(void)
+/* A query takes the lock, and reads objects of QPs that are at work. */
+static void test_query_under_traffic(void)
 {
     g_autoptr(Two) t = two_start(true);
 
@@ -275,7 +280,7 @@ static void *watch(void *opaque)
         g_autofree char *stat = NULL;
 
         g_assert_true(g_file_get_contents(w->path, &stat, NULL, NULL));
-        /* The state stands behind the name in parentheses. */
+        /* The state follows the name in parentheses. */
         if (strrchr(stat, ')')[2] == 'S') {
             w->sleeps++;
         } else {
@@ -304,10 +309,10 @@ static char *path_of_iothread(QTestState *qts)
 #define LONG (16 * 1024 * 1024u)
 
 /*
- * The main loop has the lock for half a second, as the interrupt for a command
- * resets a disk, while the peer sends: the iothread waits for that asleep. If
- * it goes before the main loop, and they share a processor, nothing would come
- * to an end otherwise.
+ * The interrupt of a command resets a disk, so the main loop has the lock for
+ * half a second while the peer sends. The iothread must sleep while it waits.
+ * If it spun with a higher priority on the main loop's processor, neither would
+ * finish.
  */
 static void test_sleeps_while_the_main_loop_has_the_lock(void)
 {
@@ -366,7 +371,7 @@ static bool is_asleep(const End *e)
 
 /*
  * The main loop has the lock of a when a frame wakes a's socket, and runs the
- * engine of a before it leaves: the iothread has to hear of that socket again.
+ * engine of a before it leaves. The iothread must poll that socket again.
  */
 static void test_engine_runs_while_the_iothread_is_put_off(void)
 {
@@ -374,7 +379,10 @@ static void test_engine_runs_while_the_iothread_is_put_off(void)
     g_autoptr(Two) t = two_start_with(true, &disk);
     QRdma *d = t->a.d;
     QRdmaRing *ctrl = qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ);
-    /* The response to QUERY_SRQ has max_wr first: it rings for the QP of b. */
+    /*
+     * The response to QUERY_SRQ starts with max_wr, which is the doorbell of
+     * b's QP.
+     */
     QRdmaSrq *srq = qrdma_create_srq(t->a.pd, t->b.qp->qpn, 1);
     QRdmaQp *spare = qrdma_create_qp(t->a.pd, t->a.cq, t->a.cq, RDMA_QPT_RC);
     uint64_t mem = qrdma_alloc(d, 4096);
@@ -401,7 +409,7 @@ static void test_engine_runs_while_the_iothread_is_put_off(void)
     }
     qrdma_wait_until(t->b.d, is_asleep(&t->b));
 
-    /* A send of b that is not rung for */
+    /* A send of b without a doorbell */
     size = qrdma_encode_send(t->b.qp, &(RdmaSendWr) {
         .wr_id = 3,
         .opcode = RDMA_WR_RDMA_WRITE,
@@ -468,12 +476,12 @@ static void test_error_of_the_peer_raises_an_event(void)
         .wr.rdma = { t->b.mr->iova, t->b.mr->rkey + 1 },
     });
     qrdma_expect(t->a.cq, 0, RDMA_WC_REM_ACCESS_ERR);
-    /* The main loop tells of what the iothread has come to. */
+    /* The main loop reports errors that the iothread has found. */
     qtest_qmp_eventwait(t->host->qts, "RDMA_QP_ERROR");
     qrdma_expect_event(t->b.d, RDMA_EVENT_QP_ACCESS_ERR, t->b.qp->qpn);
 }
 
-static void test_reset_amid_traffic(void)
+static void test_reset_under_traffic(void)
 {
     g_autoptr(Two) t = two_start(false);
 
@@ -486,7 +494,7 @@ static void test_reset_amid_traffic(void)
     }
 }
 
-static void test_stop_amid_traffic(void)
+static void test_stop_under_traffic(void)
 {
     g_autoptr(Two) t = two_start(true);
     QTestState *qts = t->host->qts;
@@ -501,7 +509,7 @@ static void test_stop_amid_traffic(void)
     }
 }
 
-static void test_unplug_amid_traffic(void)
+static void test_unplug_under_traffic(void)
 {
     g_autoptr(Two) t = two_start(true);
 
@@ -540,7 +548,7 @@ static void test_driver_without_direct_queues_is_refused(void)
     g_assert_false(vdev->bus->get_status(vdev) & VIRTIO_CONFIG_S_FEATURES_OK);
 }
 
-static void test_what_does_not_go_together_is_refused(void)
+static void test_incompatible_options_are_refused(void)
 {
     static const struct {
         const char *props;
@@ -574,8 +582,8 @@ const QRdmaTest iothread_tests[] = {
       .data = GINT_TO_POINTER(true) },
     { "many-frames-wait-for-the-main-loop",
       test_many_frames_wait_for_the_main_loop },
-    { "counters-are-read-amid-traffic", test_counters_are_read_amid_traffic },
-    { "query-amid-traffic", test_query_amid_traffic },
+    { "counters-are-read-under-traffic", test_counters_are_read_under_traffic },
+    { "query-under-traffic", test_query_under_traffic },
     { "sleeps-while-the-main-loop-has-the-lock",
       test_sleeps_while_the_main_loop_has_the_lock },
     { "engine-runs-while-the-iothread-is-put-off",
@@ -583,13 +591,13 @@ const QRdmaTest iothread_tests[] = {
     { "events", test_events },
     { "error-of-the-peer-raises-an-event",
       test_error_of_the_peer_raises_an_event },
-    { "reset-amid-traffic", test_reset_amid_traffic },
-    { "stop-amid-traffic", test_stop_amid_traffic },
-    { "unplug-amid-traffic", test_unplug_amid_traffic },
+    { "reset-under-traffic", test_reset_under_traffic },
+    { "stop-under-traffic", test_stop_under_traffic },
+    { "unplug-under-traffic", test_unplug_under_traffic },
     { "virtqueues-of-work-are-refused", test_virtqueues_of_work_are_refused },
     { "driver-without-direct-queues-is-refused",
       test_driver_without_direct_queues_is_refused },
-    { "what-does-not-go-together-is-refused",
-      test_what_does_not_go_together_is_refused },
+    { "incompatible-options-are-refused",
+      test_incompatible_options_are_refused },
     {}
 };

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * virtio-rdma: reset, hot-plug and what else happens to a device that works.
- */
+/* virtio-rdma: reset, hot-plug and other changes to a device at work. */
 #include "qemu/osdep.h"
 #include <sys/resource.h>
 #include "qobject/qdict.h"
@@ -16,7 +14,7 @@ static RdmaSendWr write_of(TestPair *t, RdmaSge *sge, uint64_t wr_id)
     return qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, wr_id, sge, t->mr_b, 0);
 }
 
-/* Data moves from a to b. */
+/* Check that data moves from a to b. */
 static void check_works(TestPair *t, uint8_t seed)
 {
     RdmaSge sge = qrdma_sge(t->mr_a, 0, 5000);
@@ -27,7 +25,7 @@ static void check_works(TestPair *t, uint8_t seed)
     qrdma_mr_check(t->mr_b, 0, 5000, seed);
 }
 
-/* WRs that are on their way for long: nothing receives them. */
+/* Post WRs that stay outstanding, because the peer has no receives. */
 static void keep_busy(TestPair *t)
 {
     RdmaSge sge = qrdma_sge(t->mr_a, 0, 3000);
@@ -124,7 +122,7 @@ static void test_err_flushes_in_order(void)
     qrdma_connect(qp, t.b, NULL);
     for (int i = 0; i < 8; i++) {
         qrdma_recv(qp, 100 + i, NULL);
-        /* unsignalled ones are told of too */
+        /* unsignalled sends complete too when they are flushed */
         qrdma_post_send(qp, &(RdmaSendWr) {
             .wr_id = i, .opcode = RDMA_WR_SEND,
         });
@@ -140,7 +138,7 @@ static void test_err_flushes_in_order(void)
     qrdma_expect_none(t.cq_a);
 }
 
-/* What a driver does first when it thinks that a device runs wild. */
+/* A driver does this first when it thinks that a device runs wild. */
 static void test_bus_master_off_with_traffic_in_flight(void)
 {
     TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
@@ -161,8 +159,8 @@ static void test_bus_master_off_with_traffic_in_flight(void)
 }
 
 /*
- * Without DRIVER_OK the device looks at no virtqueue; when it is back, all
- * that was made available meanwhile is done, in order.
+ * Without DRIVER_OK the device serves no virtqueue. After DRIVER_OK it serves
+ * all buffers that were made available meanwhile, in order.
  */
 static void test_virtqueues_wait(const void *data)
 {
@@ -229,7 +227,7 @@ static void test_stop_and_cont(void)
     qtest_qmp_assert_success(qts, "{'execute': 'stop'}");
     qrdma_settle(t.dev);
     qtest_qmp_assert_success(qts, "{'execute': 'cont'}");
-    /* what was posted before the stop is still there */
+    /* sends from before the stop are still there */
     for (int i = 0; i < 8; i++) {
         RdmaSge to = qrdma_sge(t.mr_b, 0, 3000);
 
@@ -330,7 +328,7 @@ static void test_hotplug_of_backend_objects(void)
         d = qrdma_open(host, QPCI_DEVFN(PLUG_SLOT, 0));
         t = plugged_pair(d);
         check_works(&t, i + 1);
-        /* not while it is in use */
+        /* not while the object is in use */
         qrdma_qmp_refused(qts, "{'execute': 'object-del', "
                           "'arguments': {'id': 'r0'}}", "");
         qpci_unplug_acpi_device_test(qts, "plugged", PLUG_SLOT);
@@ -364,7 +362,7 @@ static void check_netdev_goes_away(bool back)
     assert_ok(qrdma_query_port(d, 1, &p));
     g_assert_cmpuint(p.state, ==, RDMA_PORT_DOWN);
     if (back) {
-        /* It is another one, for the next device */
+        /* This netdev is a new one, for the next device. */
         qtest_qmp_assert_success(qts, "{'execute': 'netdev_add', 'arguments':"
                                  " {'type': 'hubport', 'id': 'hp', "
                                  "'hubid': 5}}");
@@ -385,7 +383,7 @@ static void test_netdev_goes_away_and_comes_back(void)
 {
     QTestState *qts = test_device()->host->qts;
 
-    /* The second round needs what the first one has left */
+    /* The second round needs resources that the first one must have freed */
     for (int i = 0; i < 2; i++) {
         check_netdev_goes_away(true);
         qtest_qmp_assert_success(qts, "{'execute': 'netdev_del', "
@@ -424,7 +422,9 @@ static unsigned open_files(QRdmaHost *host)
     return n;
 }
 
-/* The host notifiers of queues are files: nothing depends on them. */
+/*
+ * Host notifiers of queues are file descriptors. The device works without them.
+ */
 static void test_out_of_file_descriptors(void)
 {
     QRdma *d = test_own_device("max-qp=8,max-cq=4");
@@ -455,14 +455,14 @@ static void test_out_of_file_descriptors(void)
     qrdma_connect(t.a, t.b, NULL);
     check_works(&t, 1);
 
-    /* those that have one give it back */
+    /* queues that have a descriptor give it back */
     full = open_files(d->host);
     assert_ok(qrdma_destroy_qp(qp));
     assert_ok(qrdma_destroy_srq(srq));
     g_assert_cmpuint(open_files(d->host), ==, full - 3);
     check_works(&t, 2);
 
-    /* and with a new driver comes a new attempt */
+    /* the device tries again for a new driver */
     g_assert_cmpint(prlimit(qtest_pid(d->host->qts), RLIMIT_NOFILE, &limit,
                             NULL), ==, 0);
     t = plugged_pair(d);

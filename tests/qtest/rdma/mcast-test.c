@@ -215,7 +215,7 @@ static void test_loopback(const void *data)
     RdmaWc wc;
 
     for (int i = 0; i < 3; i++) {
-        /* the first is deaf to itself */
+        /* the first does not get its own messages */
         init.block_mcast_loopback = i == 0;
         rcq[i] = qrdma_create_cq(d, 8);
         qp[i] = qrdma_create_qp_attr(pd, scq, rcq[i], &init);
@@ -233,7 +233,7 @@ static void test_loopback(const void *data)
     qrdma_expect_none(rcq[0]);
     qrdma_expect_none(rcq[2]);
 
-    /* whoever sends need not be in the group */
+    /* the sender need not be in the group */
     send_to(qp[2], gid, 21);
     qrdma_expect_wc(rcq[0], 0, RDMA_WC_RECV, &wc);
     qrdma_expect_wc(rcq[1], 11, RDMA_WC_RECV, &wc);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * virtio-rdma: what a guest can make QEMU allocate. The formulas are those of
- * docs/system/devices/virtio-rdma.rst, "Memory".
+ * virtio-rdma: memory that a guest can make QEMU allocate. The formulas are
+ * those of docs/system/devices/virtio-rdma.rst, "Memory".
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -23,7 +23,7 @@
 #define MAX_SGE 32
 #define MAX_INLINE 512
 #define MAX_GROUPS 16
-/* What the engine takes of a queue at a time, which is what the guest has */
+/* WQEs that the engine takes of a queue at a time, as many as the guest has */
 #define SQ_DEPTH 256
 #define RD_ATOMIC 16
 #define MR_PAGES 256
@@ -60,7 +60,7 @@ static uint64_t bound_of_groups(void)
 
 /* The measurement */
 
-/* A line of what the kernel says of the QEMU process, in bytes */
+/* A line of /proc/PID/status of the QEMU process, in bytes */
 static uint64_t status_of(QRdmaHost *host, const char *name)
 {
     g_autofree char *path = g_strdup_printf("/proc/%d/status",
@@ -74,7 +74,7 @@ static uint64_t status_of(QRdmaHost *host, const char *name)
     return g_ascii_strtoull(line + strlen(name), NULL, 10) * KIB;
 }
 
-/* Anonymous memory of the QEMU process: that of the guest is in a file. */
+/* Anonymous memory of the QEMU process. Guest memory is in a file. */
 static uint64_t memory_of(QRdmaHost *host)
 {
     return status_of(host, "RssAnon:");
@@ -94,7 +94,7 @@ static RdmaQpInitAttr largest(RdmaQpType type)
     };
 }
 
-/* A QP all of whose WQEs stay: its peer is not there, and time stands still. */
+/* Fill a QP whose WQEs all stay: its peer is absent, and time stands still. */
 static void fill_qp(QRdmaPd *pd, QRdmaCq *cq, RdmaSge *list)
 {
     RdmaQpInitAttr init = largest(RDMA_QPT_RC);
@@ -104,15 +104,15 @@ static void fill_qp(QRdmaPd *pd, QRdmaCq *cq, RdmaSge *list)
     };
     RdmaRecvWr recv_wr = { .num_sge = MAX_SGE, .sg_list = list };
     uint8_t wqe[QRDMA_WQE_ROOM];
-    QRdmaQp nobody = *qp;
+    QRdmaQp absent = *qp;
     QRdmaPath path = {
         .mtu = RDMA_MTU_1024, .timeout = 31, .min_rnr_timer = 12,
     };
     size_t len;
 
-    nobody.wire_qpn = RDMA_24BIT_MASK - 1;
+    absent.wire_qpn = RDMA_24BIT_MASK - 1;
     assert_ok(qrdma_modify_init(qp, 0));
-    assert_ok(qrdma_modify_rtr(qp, &nobody, &path, 0));
+    assert_ok(qrdma_modify_rtr(qp, &absent, &path, 0));
     assert_ok(qrdma_modify_rts(qp, &path, 0));
     len = qrdma_encode_recv(&recv_wr, wqe);
     for (int i = 0; i < SQ_DEPTH; i++) {
@@ -124,7 +124,7 @@ static void fill_qp(QRdmaPd *pd, QRdmaCq *cq, RdmaSge *list)
     }
 }
 
-/* Completions for which there is no buffer, as many as the CQ is deep. */
+/* Make as many completions as the CQ is deep, without buffers for them. */
 static void fill_cq(QRdmaPd *pd, QRdmaCq *cq)
 {
     QRdmaQp *qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
@@ -235,9 +235,9 @@ static void test_guest_fills_all_tables(void)
                    bound / KIB, bound_of_qps() / KIB, bound_of_cqs() / KIB,
                    bound_of_srqs() / KIB, bound_of_memory() / KIB,
                    bound_of_groups() / KIB);
-    /* What the allocator has free, and QEMU needs for other things */
+    /* Free memory of the allocator, and memory for other parts of QEMU */
     g_assert_cmpuint(grown, <, bound + MIB);
-    /* The computation is not far from what is really needed */
+    /* The bound is not far above the memory that is really used */
     g_assert_cmpuint(grown, >, bound / 4);
 }
 
@@ -262,7 +262,7 @@ static void test_page_lists_of_all_regions(void)
 
 #define GONE_PAGES (1u << 18)       /* that a tree of two levels has */
 #define GONE_MRS 8                  /* all numbers */
-#define GONE_ROUNDS 32              /* of them, by one kick each */
+#define GONE_ROUNDS 32              /* with one kick each */
 #define COMMAND_SIZE 128
 
 static void put_command(QRdma *d, uint64_t reqs, uint64_t rsp, uint16_t i,
@@ -278,7 +278,7 @@ static void put_command(QRdma *d, uint64_t reqs, uint64_t rsp, uint16_t i,
     qrdma_ring_set_desc(r, 2 * i + 1, rsp, 256, VRING_DESC_F_WRITE, 0);
 }
 
-/* A tree of pages, which all are the same one */
+/* A tree whose entries all lead to the same page */
 static uint64_t tree_new(QRdma *d)
 {
     uint64_t leaf = qrdma_alloc(d, 4096), root = qrdma_alloc(d, 4096);
@@ -292,7 +292,7 @@ static uint64_t tree_new(QRdma *d)
     return root;
 }
 
-/* The page lists of regions that were destroyed are not QEMU's for long. */
+/* QEMU soon frees the page lists of destroyed regions. */
 static void test_regions_that_come_and_go(void)
 {
     const uint64_t bound = GONE_PAGES * 8;
@@ -349,7 +349,7 @@ static void test_regions_that_come_and_go(void)
     g_test_message("%d lists of %" PRIu64 " KiB: QEMU has had %" PRIu64
                    " KiB more", GONE_ROUNDS * GONE_MRS, bound / KIB,
                    (most - before) / KIB);
-    /* 16 MiB wait to be freed, and what goes beyond that is one of them. */
+    /* Up to 16 MiB wait to be freed, plus one list. */
     g_assert_cmpuint(most, <, before + 16 * MIB + 3 * bound);
 }
 

@@ -27,8 +27,8 @@ static void post_writes(QRdmaQp *qp, uint64_t first, unsigned n)
 }
 
 /*
- * A QP of side 0 that talks to itself, with a CQ of DEPTH where BACKLOG
- * completions and two events wait for buffers, those of @failed.
+ * Make a QP of side 0 that is connected to itself, with a CQ of DEPTH. BACKLOG
+ * completions wait for buffers, and so do the two events of @failed.
  */
 static QRdmaQp *make_backlog(Trip *t, uint32_t failed[2])
 {
@@ -73,7 +73,7 @@ static void test_backlog(void)
     g_assert_cmpuint(before[VIRTIO_RDMA_LOOPBACK_PACKETS], !=, 0);
     trip_move(t, 0, NULL);
     assert_ok(qrdma_query_counters(d, 1, after));
-    /* The connection has a word with its peer, itself, on coming back. */
+    /* The connection sends frames to its peer, itself, after the migration. */
     for (int i = 0; i < VIRTIO_RDMA_NUM_COUNTERS; i++) {
         g_assert_cmpuint(after[i], >=, before[i]);
         g_assert_cmpuint(after[i], <=, before[i] + 1);
@@ -83,14 +83,14 @@ static void test_backlog(void)
     qrdma_expect_event(d, RDMA_EVENT_QP_FATAL, failed[1]);
     qrdma_expect_no_event(d);
 
-    /* none of these is solicited, and the mode came along */
+    /* none of these is solicited, and the arm mode has migrated */
     qrdma_refill_cq(cq, 10);
     for (int i = 0; i < 10; i++) {
         qrdma_expect(cq, WR_ID + QRDMA_RING_SIZE + i, RDMA_WC_SUCCESS);
     }
     qrdma_expect_none(cq);
     g_assert_false(qrdma_ring_irq(cq->ring));
-    /* and so did the depth */
+    /* the depth has migrated, too */
     post_writes(qp, WR_ID + QRDMA_RING_SIZE + BACKLOG, DEPTH - BACKLOG + 10);
     qrdma_expect_no_event(d);
     g_assert_cmpint(qrdma_qp_state(qp), ==, RDMA_QPS_RTS);
@@ -121,7 +121,7 @@ static void test_spoilt(void)
     const TripSpoilt cases[] = {
         { "depth", { cqn, DEPTH }, 2, 1, BACKLOG - 1,
           "has n_backlog=100, but at most 99" },
-        /* Refused before there is memory for a backlog */
+        /* Refused before a backlog is allocated */
         { "depth", { cqn, DEPTH }, 2, 1, UINT32_MAX, "within their limits" },
         { "depth", { cqn, DEPTH }, 2, 1, 1048576, "within their limits" },
         { "number", { cqn, DEPTH }, 2, 0, 7, "CQ 7 in the migration" },
@@ -167,7 +167,7 @@ static void test_spoilt_backlog_without_version_1(void)
     trip_refuse_spoilt(t, 0, &it, 1);
 }
 
-/* Returning what the source had popped must not lead out of the ring. */
+/* Returning buffers that the source had popped must not leave the ring. */
 static void test_spoilt_rings(void)
 {
     g_autoptr(Trip) t = trip_of_rings();
@@ -241,7 +241,7 @@ static void test_qps_that_fail_after_arrival(void)
     }
 }
 
-/* What was in flight at the source goes back to the ring at the destination. */
+/* WQEs in flight at the source go back to the ring at the destination. */
 static void test_rings_of_all_kinds(void)
 {
     static const struct {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Migration of what queue pairs count.
- */
+/* Migration of counters of queue pairs. */
 #include "qemu/osdep.h"
 #include <glib/gstdio.h>
 #include "migrate-test.h"
@@ -32,7 +30,7 @@ static void get(Trip *t, uint64_t *values)
                                       values));
 }
 
-/* They go on. On the way, or from there, a frame may be sent again. */
+/* Counters go on. A frame may be sent again during or after the migration. */
 static void test_qp_counters(void)
 {
     g_autoptr(Trip) t = trip_with();

@@ -45,7 +45,7 @@ static void expect_no_event(QRdmaEq *eq)
     g_assert_false(qrdma_eq_get(eq, &cqn));
 }
 
-/* One CQ has an event that waits, one had its own, one is armed. */
+/* One CQ has an event that waits, one had its event, one is armed. */
 static void test_event_queues(void)
 {
     g_autoptr(Trip) t = trip_new(NULL);
@@ -82,7 +82,10 @@ static void test_event_queues(void)
     assert_status(qrdma_destroy_eq(eq), BUSY);
 }
 
-/* A driver that reads there that the source looks would never ring. */
+/*
+ * The destination must mark queues as asleep: a driver that reads that the
+ * source polls them would never ring.
+ */
 static void test_queues_tell_that_they_sleep(void)
 {
     g_autoptr(Trip) t = trip_new(NULL);
@@ -102,7 +105,7 @@ static void test_queues_tell_that_they_sleep(void)
     }
 }
 
-/* The device goes on with its own counts, whatever is in memory by then. */
+/* The device goes on with its own counts, whatever memory has by then. */
 static void test_counts_of_a_cq(void)
 {
     g_autoptr(Trip) t = trip_new(NULL);
@@ -133,7 +136,9 @@ static void test_spoilt_direct_cqs(void)
     g_autoptr(Trip) t = trip_new(NULL);
     /* log2 of the depth, and the number of pages */
     const uint32_t shift = DEPTH_SHIFT << 24, pages = 2 << 24;
-    /* what was produced, consumed and fired; the event queue */
+    /*
+     * the counts of CQEs produced and consumed, fired requests, the event queue
+     */
     enum { PRODUCED = 11, CONSUMED = 0, FIRED = 1 << 2 | NEXT };
     TripSpoilt cases[] = {
         { "depth", { 1, shift, pages }, 3, 1, shift - (1 << 24),
@@ -168,7 +173,7 @@ static void test_spoilt_direct_cqs(void)
     trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
 }
 
-/* What was refused halfway can be looked at, and is reset. */
+/* A CQ that was refused halfway can be queried, and is reset. */
 static void test_refused_direct_cq_is_looked_at(void)
 {
     g_autoptr(Trip) t = trip_new(NULL);
@@ -195,7 +200,7 @@ static void test_refused_by_the_backend(void)
     trip_look_at_refused(t, 0, &bad);
 }
 
-/* All is loaded, and does not go together. */
+/* All parts load, but contradict each other. */
 static void test_refused_at_the_end(void)
 {
     g_autoptr(Trip) t = trip_new(NULL);
@@ -270,7 +275,9 @@ static void send_to_srq(Trip *t, QRdmaQp *from, uint64_t wr_id)
     qrdma_expect(t->p.a.rcq, wr_id, RDMA_WC_SUCCESS);
 }
 
-/* Some are copied, and some are in slots; the limit counts both. */
+/*
+ * The device has copied some WQEs, others are in slots. The limit counts both.
+ */
 static void test_slots_of_an_srq(void)
 {
     enum { WR = 4, ALL = 12, LIMIT = 3 };
@@ -307,7 +314,7 @@ static void test_slots_of_an_srq(void)
     qrdma_direct_set_producer(d, &srq->wq, ALL - 1);
     qrdma_doorbell(d, QRDMA_DIRECT_DOORBELL, srq->wq.bell);
     qrdma_expect_event(d, RDMA_EVENT_SRQ_ERR, srq->srqn);
-    /* In error it moves, too. */
+    /* An SRQ in error migrates, too. */
     trip_move(t, 0, NULL);
     qrdma_put_recv(srq->dev, &srq->wq, ALL, NULL);
     qrdma_doorbell(d, QRDMA_DIRECT_DOORBELL, srq->wq.bell);
@@ -359,7 +366,7 @@ static void test_spoilt_number_without_virtqueues(void)
     trip_refuse_spoilt(t, 0, &it, 1);
 }
 
-/* A device that has direct queues, for a driver that knows of none */
+/* A stream with direct queues whose driver did not negotiate them */
 static void test_direct_queues_without_the_feature(void)
 {
     g_autoptr(Trip) t = trip_new(NULL);

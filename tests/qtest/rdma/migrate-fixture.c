@@ -10,8 +10,8 @@
 #include "migrate-test.h"
 
 /*
- * How long nothing may come before virtual time moves on: a busy machine
- * shall not look like a peer that has gone.
+ * Silence before virtual time moves on: a busy machine must not look like a
+ * peer that is gone.
  */
 /* Turns of main loops in which a frame reaches the other side, and an answer */
 #define TURNS 20
@@ -33,7 +33,10 @@ unsigned trip_number(const char *variable, unsigned otherwise)
     return asked ? atoi(asked) : otherwise;
 }
 
-/* Both ends of a link know of it: until then it is down for a device. */
+/*
+ * Wait until both ends of a link are connected. Until then it is down for a
+ * device.
+ */
 static void wait_connected(Trip *t, QTestState *end)
 {
     qtest_qmp_eventwait(t->hub, "NETDEV_STREAM_CONNECTED");
@@ -60,7 +63,7 @@ static char *host_args(Trip *t, int side, const char *device)
 {
     g_autofree char *netdev = netdev_args(t, side);
 
-    /* The same numbers in each run: tests look for them in the stream */
+    /* A fixed seed, because tests search the stream for these numbers */
     return g_strdup_printf("%s -seed 1 -device %s,id=d0,netdev=n0,addr=4,"
                            "mac=52:54:00:12:34:%02d", netdev, device,
                            side + 1);
@@ -214,7 +217,7 @@ void trip_migrate_to(Trip *t, int side, const char *uri)
 {
     QTestState *from = t->net.host[side]->qts;
 
-    /* The least step tells the time */
+    /* The smallest step returns the time */
     t->now[side] = qtest_clock_step(from, 1);
     qtest_qmp_assert_success(from, "{'execute': 'migrate', "
                              "'arguments': {'uri': %s}}", uri);
@@ -482,13 +485,13 @@ void trip_post_receives(NetEnd *to, unsigned round)
 }
 
 /*
- * On a busy machine one of the processes may not run for long. Timeouts are
- * for frames that are lost, not for those that it has not read yet.
+ * On a busy machine one of the processes may not run for long. Timeouts are for
+ * lost frames, not for frames that a process has not read yet.
  */
 static void let_all_run(Trip *t)
 {
     for (int i = 0; i < TURNS; i++) {
-        /* It has no CPU that could read memory */
+        /* The hub has no CPU, so no memory to read */
         qtest_clock_step(t->hub, 1);
         qtest_readb(t->net.host[0]->qts, 0);
         qtest_readb(t->net.host[1]->qts, 0);
@@ -559,7 +562,7 @@ void trip_travel(const char *lossy, unsigned rounds,
 
     trip_connect(t);
     for (unsigned round = 0; round < rounds; round++) {
-        /* In turns: receivers that are ready, and such that are not */
+        /* In turns: receives before the sends, and after them */
         if (round % 2) {
             trip_post_receives(&t->p.a, round);
             trip_post_receives(&t->p.b, round);

@@ -296,7 +296,7 @@ static void test_objects(void)
         send_message(&w, recv++);
     }
 
-    /* everything still knows who uses it */
+    /* objects still have their users */
     assert_status(qrdma_destroy_srq(w.srq), BUSY);
     assert_status(qrdma_dereg_mr(w.region), BUSY);
     assert_ok(qrdma_dealloc_mw(&w.mw1));
@@ -320,13 +320,13 @@ static void test_spoilt_objects(void)
     const uint32_t pdn = p->b.pd->pdn;
     const uint32_t srqn = w.srq->srqn;
     const uint32_t mwn = w.mw1.mwn;
-    /* as they were made, not as they were bound */
+    /* keys of creation, not of the bind */
     const uint32_t key = w.mw1.rkey ^ 0x55;
     /* "virtio/64bit_features", its version, and what the driver accepted */
     const uint32_t high = p->b.dev->features >> 32;
     const uint32_t low = p->b.dev->features;
     const uint32_t not_v1 = low & ~(1u << VIRTIO_RDMA_F_VERSION_1);
-    /* of the backend: how many GIDs, and the first one with its index */
+    /* of the backend: number of GIDs, and the first one with its index */
     const uint32_t gid[] = { ldl_be_p(p->b.dev->gid[0]),
                              ldl_be_p(p->b.dev->gid[0] + 4) };
     const TripSpoilt cases[] = {
@@ -368,7 +368,7 @@ static void test_spoilt_objects(void)
     trip_free(w.t);
 }
 
-/* 16 bytes for each SGE: what VMState takes for a subsection of @name. */
+/* 16 bytes for each SGE, which VMState takes for a subsection of @name. */
 static void subsection_sges(RdmaSge sge[4], const char *name)
 {
     char text[64] = "\x05\x28";
@@ -405,8 +405,8 @@ static void test_spoilt_window_without_version_1(void)
 }
 
 /*
- * A guest chooses bytes of its WQEs, and must not be able to have its
- * migration fail by that: names of subsections in them mean nothing.
+ * A guest chooses bytes of its WQEs. It must not make its migration fail with
+ * names of subsections in them.
  */
 static void test_names_in_wqes(void)
 {
@@ -420,7 +420,9 @@ static void test_names_in_wqes(void)
     RdmaWc wc;
 
     trip_connect(t);
-    /* It waits for a receiver, and all others for it. */
+    /*
+     * This send waits for a receive, and all other requests wait for this send.
+     */
     qrdma_post_send(t->p.b.qp, &wr);
     wr = qrdma_wr(RDMA_WR_RDMA_WRITE, ldq_be_p(text), sge);
     wr.wr.rdma.remote_addr = ldq_be_p(text + 8);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Many points amid traffic at which a side is saved and loaded again, and
- * snapshots that somebody has tampered with.
+ * Many points during traffic at which a side is saved and loaded again, and
+ * snapshots that the test has tampered with.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -76,7 +76,7 @@ static void test_processes(void)
            walk_move_process);
 }
 
-/* Where the device's and its backend's own state lies in a snapshot */
+/* Position of the device's and its backend's state in a snapshot */
 typedef struct Part {
     off_t start;
     size_t size;
@@ -143,8 +143,8 @@ static void change(GRand *rng, uint8_t *bytes, size_t size)
 }
 
 /*
- * Whatever a snapshot holds, it is loaded or refused, and the next one is
- * none the worse for it.
+ * Whatever a snapshot holds, QEMU loads or refuses it, and still loads a good
+ * snapshot afterwards.
  */
 static void test_mutants(void)
 {

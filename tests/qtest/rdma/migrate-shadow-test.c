@@ -10,7 +10,7 @@
 #define AT(field) offsetof(struct virtio_rdma_shadow_page, field)
 #define IN_A_ROW 32
 
-/* Side 0 with a shadow, which is asleep; its address */
+/* Give side 0 a shadow, which is asleep. Returns its address. */
 static uint64_t connect_with_shadow(Trip *t)
 {
     uint64_t shadow;
@@ -65,7 +65,7 @@ static void test_shadow(void)
     QRdmaQp *qp = loop_new(t);
 
     for (uint64_t i = 0; i < 2; i++) {
-        /* As if it was at work when it was saved */
+        /* As if the shadow was awake when it was saved */
         qtest_writel(d->host->qts, shadow + AT(awake), 1);
         trip_move(t, 0, NULL);
         qrdma_wait_until(d, !qtest_readl(d->host->qts, shadow + AT(awake)));
@@ -79,8 +79,8 @@ static void test_shadow(void)
 }
 
 /*
- * The driver may have seen it awake: the destination looks, without a ring,
- * also at words whose bit of the summary the source has taken.
+ * The driver may have seen the shadow awake. So the destination reads marks
+ * without a doorbell, also in words whose summary bit the source has cleared.
  */
 static void test_marks_of_the_source(void)
 {
@@ -103,7 +103,7 @@ static void test_marks_of_the_source(void)
         qrdma_expect(qp->send_cq, i, RDMA_WC_SUCCESS);
         qrdma_wait_until(d, !is_marked(qp, shadow));
     }
-    /* One that was taken away does not move. */
+    /* A shadow that was taken away does not migrate. */
     assert_ok(qrdma_set_shadow(d, PAGE, 0));
     mark(qp, shadow);
     trip_move(t, 0, NULL);
@@ -113,8 +113,9 @@ static void test_marks_of_the_source(void)
 }
 
 /*
- * An address that is no RAM on the destination, where the device looks at once,
- * costs the shadow and nothing else. It does not come back with the memory.
+ * The destination reads the shadow at once. If its address is not RAM there,
+ * the device loses the shadow and nothing else. The shadow does not come back
+ * with the memory.
  */
 static void test_shadow_in_no_ram(void)
 {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A stream that was stored once must load for ever, also one that a QEMU of
- * another series has made. It has a device amid traffic: what it goes on to
- * send, and to receive, tells whether its state has come along.
+ * another series has made. It has a device under traffic. The frames that the
+ * device goes on to send and receive show whether its state was loaded.
  *
- * With MIGRATE_STORE=name in the environment new ones are made,
- * name.stream and name-direct.stream. They go beside this file, and the old
- * ones stay.
+ * With MIGRATE_STORE=name in the environment the test writes new streams,
+ * name.stream and name-direct.stream, beside this file. The old ones stay.
  */
 #include "qemu/osdep.h"
 #include <glib/gstdio.h>
@@ -17,14 +16,16 @@
 #include "net-test.h"
 #include "wire.h"
 
-/* What the guest knows is spelled out: defaults may change. */
+/*
+ * All properties that the guest sees are explicit, because defaults may change.
+ */
 #define DEVICE \
     "virtio-rdma-pci,max-qp=8,max-cq=6,max-mr=32,max-pd=8,max-srq=4," \
     "max-mw=32,max-mcast-grp=8,queue-size=128,max-sge=8,max-inline=128," \
     "max-rd-atomic=8,gid-table-len=8,max-cqe=1000,max-srq-wr=128,version-1=on,"
 #define NOT_DIRECT "direct=off"
 #define DIRECT "direct=on,max-qp-wr=512,vectors=7"
-/* That of the oldest series, which all know */
+/* A machine of the oldest series, which all series have */
 #define MACHINE "pc-i440fx-10.0,acpi=off,suppress-vmdesc=on"
 
 #define RAM_MB 16
@@ -43,12 +44,12 @@
 
 static const uint8_t group[RDMA_GID_LEN] = { 0xff, 0x0e, [15] = 1 };
 
-/* What comes to each of them, and is written nowhere before */
+/* The payload for each of them, which memory has nowhere before */
 static const char to_peer[] = "from the peer to the queue pair ";
 static const char to_srq[] = "from it to the shared receives  ";
-static const char to_group[] = "from somebody to all of a group ";
+static const char to_group[] = "from a sender to all of a group ";
 
-/* What a stream has in it */
+/* Contents of a stream */
 typedef struct Kind {
     const char *name;
     const char *properties;
@@ -65,7 +66,7 @@ static const Kind plain = {
     .qps = 1,
 };
 
-/* All that a device with an engine has, as the driver for Linux takes them */
+/* All features of a device with an engine that Linux's driver takes */
 static const Kind direct = {
     .name = "-direct",
     .properties = DIRECT,
@@ -81,7 +82,7 @@ static const Kind direct = {
 typedef struct Stored {
     const Kind *kind;
     Wire wire;
-    char *blank;                    /* in the place of a BIOS */
+    char *blank;                    /* replaces the BIOS */
 } Stored;
 
 /* Little RAM and no BIOS: the stream is small, and is loaded anywhere. */
@@ -125,7 +126,7 @@ static void wait_stored(QTestState *qts)
     }
 }
 
-/* One that has a peer, whose number and PSN are FAR_QPN and FAR_PSN */
+/* Connect @qp to a peer with number FAR_QPN and PSN FAR_PSN. */
 static void connect_far(QRdmaQp *qp)
 {
     const QRdmaPath path = { .mtu = RDMA_MTU_1024, .timeout = TIMEOUT_CODE,
@@ -142,8 +143,9 @@ static void connect_far(QRdmaQp *qp)
 }
 
 /*
- * What takes more than the RFC's device: a member of a group, a connection that
- * takes its receives from an SRQ, a window, a doorbell in memory.
+ * Objects that need more than the RFC's device: a member of a group, a
+ * connection that takes its receives from an SRQ, a window, a doorbell in
+ * memory.
  */
 static void make_more(QRdmaPd *pd, QRdmaCq *cq, QRdmaMr *mr)
 {
@@ -169,7 +171,7 @@ static void make_more(QRdmaPd *pd, QRdmaCq *cq, QRdmaMr *mr)
     assert_ok(qrdma_alloc_mw(pd, RDMA_MW_TYPE_2, &mw));
 }
 
-/* A WRITE and a READ that nobody answers. */
+/* Store a device with a WRITE and a READ that no peer has answered. */
 static void make_stream(const Kind *kind, const char *path)
 {
     g_auto(Stored) s;
@@ -215,7 +217,7 @@ static void make_stream(const Kind *kind, const char *path)
     qrdma_post_send(qp, &wr);
     qrdma_recv(qp, 3, &sge[1]);
     while (wire_recv(&s.wire, frame, 500)) {
-        /* All that goes out for now */
+        /* Read all frames that go out for now. */
     }
     qtest_qmp_assert_success(host->qts, "{'execute': 'migrate', "
                              "'arguments': {'uri': %s}}", uri);
@@ -240,7 +242,10 @@ static void wait_loaded(QTestState *qts)
 static void expect_frame(Stored *s, uint8_t opcode, uint32_t psn,
                          uint8_t frame[FRAME_MAX])
 {
-    /* The NIC announces itself, and the QP says where it is. */
+    /*
+     * Frames of the NIC's announcement come first. The QP's frame has its
+     * address.
+     */
     do {
         g_assert_cmpuint(wire_recv(&s->wire, frame, SOON_MS), >=, 60);
     } while (lduw_be_p(frame + 12) != ETH_P_IPV6 ||
@@ -297,7 +302,7 @@ static uint32_t find_qpn(QTestState *qts, bool srq)
     g_assert_not_reached();
 }
 
-/* What the far end, to which @from went, sends on that path */
+/* Send a frame of the peer, on the reverse path of the frame @from. */
 static void send_text(Stored *s, const uint8_t *from, bool to_all,
                       RoceBth *bth, const char *text)
 {
@@ -324,7 +329,7 @@ static void send_text(Stored *s, const uint8_t *from, bool to_all,
     wire_send(&s->wire, frame, len);
 }
 
-/* Wait until it is somewhere in the guest's memory. */
+/* Wait until @text is somewhere in the guest's memory. */
 static void expect_text(Stored *s, QTestState *qts, const char *text)
 {
     g_autofree char *path = g_strdup_printf("%s/memory", s->wire.dir);
@@ -346,7 +351,7 @@ static void expect_text(Stored *s, QTestState *qts, const char *text)
     g_unlink(path);
 }
 
-/* What was posted before takes what comes now. */
+/* Receives from before the migration take the messages that come afterwards. */
 static void expect_receives(Stored *s, QTestState *qts, const uint8_t *from)
 {
     RoceBth bth = {
@@ -372,7 +377,7 @@ static void expect_receives(Stored *s, QTestState *qts, const uint8_t *from)
     }
 }
 
-/* It goes on with what it has to say and to take, from its guest's memory. */
+/* The loaded device goes on to send and to receive, with its guest's memory. */
 static void load_stream(const Kind *kind, const char *path)
 {
     g_auto(Stored) s;
@@ -407,7 +412,7 @@ static void load_stream(const Kind *kind, const char *path)
     qtest_quit(qts);
 }
 
-/* What there is, by the series of QEMU that made it */
+/* Stored streams, by the series of QEMU that made them */
 static const struct {
     const char *series;
     const Kind *kind;
@@ -419,7 +424,7 @@ static const struct {
 static void test_stored(const void *opaque)
 {
     size_t i = GPOINTER_TO_SIZE(opaque);
-    /* Its directory, as the compiler was told it */
+    /* The directory of this file, as the compiler got it */
     g_autofree char *dir = g_path_get_dirname(__FILE__);
     g_autofree char *path = g_strdup_printf("%s/stored-%s%s.stream", dir,
                                             stored[i].series,

@@ -74,8 +74,8 @@ static void set_parameter(QTestState *qts, const char *name, int64_t value)
 }
 
 /*
- * Postcopy: the destination works before its memory is there, and whatever
- * the device touches is asked for.
+ * Postcopy: the destination works before its memory is there, and requests the
+ * pages that the device touches.
  */
 static void test_postcopy(void)
 {
@@ -127,10 +127,10 @@ static void slow_start(Trip *t, int side, QTestState *to, const char *uri)
 }
 
 /*
- * What the device writes after RAM was sent for the first time, by whatever
- * way, is sent again.
+ * Pages that the device writes after RAM was sent for the first time are sent
+ * again, whatever path it writes by.
  */
-static void test_written_amid_precopy(void)
+static void test_written_during_precopy(void)
 {
     for (int side = 0; side < 2; side++) {
         g_autoptr(Trip) t = trip_new(NULL);
@@ -157,7 +157,7 @@ static void test_written_amid_precopy(void)
         trip_check_all(t, &t->p.a, &t->p.b, 0);
         trip_check_all(t, &t->p.b, &t->p.a, 0);
         trip_wait_status(from, "active");
-        /* Time went by */
+        /* Virtual time passes. */
         t->now[side] = qtest_clock_step(from, 1);
         set_parameter(from, "max-bandwidth", 1 << 30);
         g_assert_true(trip_migration_done(from));
@@ -192,7 +192,7 @@ static void test_cancel(void)
     trip_travel("drop=300", 4, leave_and_think_better);
 }
 
-/* All has left the source, but nobody takes it up. */
+/* The source has written all of its state, but no destination loads it. */
 static void leave_in_vain(Trip *t, unsigned round)
 {
     int side = round / 2 % 2;
@@ -211,7 +211,7 @@ static void test_fail_back(void)
     trip_travel("drop=300", 4, leave_in_vain);
 }
 
-/* What was plugged in is on the destination's command line. */
+/* A device plugged into the source is on the destination's command line. */
 static void test_hot_plugged(void)
 {
     g_autoptr(Trip) t = trip_new(NULL);
@@ -260,7 +260,7 @@ static void check_armed(bool rfc)
     }
 }
 
-/* What may interrupt, and for a driver of the RFC whether the next one does */
+/* CQs that may interrupt; for a driver of the RFC, whether the next CQE does */
 static void test_armed(void)
 {
     check_armed(false);
@@ -316,7 +316,9 @@ static void test_fast_registration(void)
     }
 }
 
-/* What is unreliable may be lost amid a move, and is whole otherwise */
+/*
+ * Unreliable messages may be lost during a migration, and are whole otherwise
+ */
 
 #define DATAGRAMS 8
 
@@ -363,7 +365,7 @@ static void unreliable(RdmaQpType type, int side)
         trip_wait_wc(t, t->p.b.rcq, i, &wc);
         g_assert_cmpuint(wc.byte_len, ==, 1000 + head);
         memcpy(&number, wc.ex.imm_data, sizeof(number));
-        /* Only what was on its way while nobody was there can be missing. */
+        /* Only messages on their way while no side ran can be missing. */
         g_assert_cmpuint(number, >=, next);
         g_assert_cmpuint(number, <=, MAX(next, DATAGRAMS / 2));
         qrdma_mr_check(t->p.b.mr, i * 2048 + head, 1000, number);
@@ -422,7 +424,7 @@ static void refuse(Trip *t, unsigned round, const char *device,
     g_unlink(log);
 }
 
-/* A destination that does not allow an address of the guest says which. */
+/* A destination that does not allow an address of the guest names it. */
 static void test_refuse_a_gid(void)
 {
     g_autoptr(Trip) t = trip_new(NULL);
@@ -486,7 +488,9 @@ static void test_refuse(void)
     }
 }
 
-/* The guest has seen what the device offers, even what its driver left. */
+/*
+ * The guest has seen all offered features, even those its driver did not take.
+ */
 static void test_refuse_features(void)
 {
     QRdmaPath path = { .timeout = MIGRATE_TIMEOUT_CODE };
@@ -518,7 +522,7 @@ const QRdmaTest migrate_tests[] = {
     { "file", test_file },
     { "multifd", test_multifd },
     { "postcopy", test_postcopy },
-    { "written-amid-precopy", test_written_amid_precopy },
+    { "written-during-precopy", test_written_during_precopy },
     { "cancel", test_cancel },
     { "fail-back", test_fail_back },
     { "hot-plugged", test_hot_plugged },

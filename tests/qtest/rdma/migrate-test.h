@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Two QEMUs on a hub, which is a third one, and more that take their places.
- * The hub may lose frames; virtual time stands still while a side migrates,
- * so what is lost waits for its timer.
+ * Two QEMUs on a hub, which is a third QEMU, and destinations that replace
+ * them. The hub may lose frames. Virtual time stands still while a side
+ * migrates, so lost frames wait for their timer.
  */
 #ifndef TESTS_RDMA_MIGRATE_TEST_H
 #define TESTS_RDMA_MIGRATE_TEST_H
@@ -19,7 +19,7 @@ typedef struct Trip {
     QTestState *hub;
     const char *device[2];          /* of each side, and of its destinations */
     unsigned moves[2];              /* of each side */
-    int64_t now[2];                 /* virtual time when it left */
+    int64_t now[2];                 /* virtual time at migration */
     NetPair p;
 } Trip;
 
@@ -34,13 +34,13 @@ void trip_hot_plug(Trip *t, int side);
 /* RC queue pairs, connected: t->p. */
 void trip_connect(Trip *t);
 
-/* How many, if the environment does not say it. */
+/* The number in an environment variable, or @otherwise without it */
 unsigned trip_number(const char *variable, unsigned otherwise);
 
 /* The parts of a move. */
 QTestState *trip_start_destination(Trip *t, int side, const char *device,
                                    const char *more);
-/* The side's virtual time is noted, for trip_take_over(). */
+/* Migrate, and store the side's virtual time for trip_take_over(). */
 void trip_migrate_to(Trip *t, int side, const char *uri);
 void trip_migrate_from(QTestState *to, const char *uri);
 /* Enable a capability, if @name is not NULL. */
@@ -52,8 +52,8 @@ bool trip_migration_done(QTestState *qts);
 /* Wait until an outgoing migration has this status. */
 void trip_wait_status(QTestState *qts, const char *status);
 /*
- * The destination goes on in the source's place, and at its time. Returns
- * the source, which is still there; the second form ends it.
+ * The destination replaces the source, at its virtual time. Returns the source,
+ * which still runs; the second function ends it.
  */
 QTestState *trip_go_on(Trip *t, int side, QTestState *to);
 void trip_take_over(Trip *t, int side, QTestState *to);
@@ -65,21 +65,24 @@ void trip_move_both(Trip *t);
 /* Into a file; the source is gone before the destination starts. */
 void trip_move_by_file(Trip *t, int side);
 
-/* Words of the stream, and one of them that changes where they come first. */
+/*
+ * Words to find in the stream, and a new value for one of them at the first
+ * match
+ */
 typedef struct TripSpoilt {
     const char *what;
     uint32_t find[4];
     unsigned words;                 /* of find */
-    unsigned word;                  /* that is replaced */
+    unsigned word;                  /* index of the one to replace */
     uint32_t by;
-    const char *text;               /* what the destination says */
-    unsigned copies;                /* that come later, and stay */
+    const char *text;               /* in the destination's error */
+    unsigned copies;                /* later matches, left unchanged */
 } TripSpoilt;
 
-/* Save a side; with each of @cases nothing is loaded, and it is said why. */
+/* Save a side. With each of @cases the load must fail, with the case's text. */
 void trip_refuse_spoilt(Trip *t, int side, const TripSpoilt *cases,
                         unsigned n);
-/* Save a side, which @c keeps from being loaded: the destination stays. */
+/* Save a side whose load fails by @c, and keep the destination. */
 void trip_look_at_refused(Trip *t, int side, const TripSpoilt *c);
 /* As trip_move_by_file(), with all of @cases; their texts do not count. */
 void trip_move_spoilt(Trip *t, int side, const TripSpoilt *cases, unsigned n);
@@ -90,11 +93,11 @@ void trip_post_receives(NetEnd *to, unsigned round);
 /* The next completion, with as many timeouts as that takes. */
 void trip_wait_wc(Trip *t, QRdmaCq *cq, uint64_t wr_id, RdmaWc *wc);
 void trip_check_all(Trip *t, NetEnd *from, NetEnd *to, unsigned round);
-/* A part of it: what the round has left in memory. */
+/* A part of trip_check_all(): memory after the round */
 void trip_check_memory(NetEnd *from, NetEnd *to, unsigned round);
-/* Nothing else comes. */
+/* Assert that no more completions come. */
 void trip_check_silence(Trip *t);
-/* Traffic both ways, @journey amid it, and all of it ends well. */
+/* Run traffic both ways with @journey in between; all of it succeeds. */
 void trip_travel(const char *lossy, unsigned rounds,
                  void (*journey)(Trip *t, unsigned round));
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Migration amid work that takes many turns of the main loop. Only what a turn
- * left in rings and queues migrates: the destination goes on from there.
+ * Migration during work that takes many turns of the main loop. The work that a
+ * turn has left in rings and queues migrates, and nothing else: the destination
+ * goes on from there.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -23,7 +24,9 @@ static void go_on(QRdma *d)
 typedef struct virtio_rdma_reg_user_mr_req RegReq;
 typedef struct virtio_rdma_mr_rsp MrRsp;
 
-/* A region with a list of millions; all of its tables are one. */
+/*
+ * Register a region with millions of pages, whose tables are all the same one.
+ */
 static uint64_t enqueue_long(QRdmaPd *pd)
 {
     QRdma *d = pd->dev;
@@ -55,7 +58,7 @@ static uint64_t enqueue_long(QRdmaPd *pd)
     return rsp;
 }
 
-/* Wait for its end, and undo it. */
+/* Wait for the end of the registration, and undo it. */
 static void end_long(QRdma *d, uint64_t rsp)
 {
     QRdmaRing *ring = qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ);
@@ -69,7 +72,7 @@ static void end_long(QRdma *d, uint64_t rsp)
                         0));
 }
 
-static void test_amid_a_long_registration(void)
+static void test_during_a_long_registration(void)
 {
     static const uint64_t features[] = {
         0,
@@ -88,20 +91,20 @@ static void test_amid_a_long_registration(void)
             if (qtest_readb(d->host->qts, rsp) == NO_STATUS) {
                 break;
             }
-            /* This machine is busy: it ended before the VM stopped */
+            /* On a busy machine the command may end before the VM stops */
             go_on(d);
             end_long(d, rsp);
         }
         trip_move(t, 0, NULL);
         go_on(d);
         end_long(d, rsp);
-        /* All of the pages that regions may have are there again */
+        /* All pages that regions may have are free again */
         end_long(d, enqueue_long(t->p.a.pd));
     }
 }
 
-/* Those that the device has not seen, has read, and has begun to flush. */
-static void test_amid_a_flush(void)
+/* WQEs that the device has not seen, has read, and has begun to flush */
+static void test_during_a_flush(void)
 {
     g_autoptr(Trip) t = trip_new(NULL);
     RdmaSendWr wr = qrdma_wr(RDMA_WR_RDMA_WRITE, 0, NULL);
@@ -133,7 +136,7 @@ static void test_amid_a_flush(void)
 }
 
 const QRdmaTest migrate_turn_tests[] = {
-    { "amid-a-long-registration", test_amid_a_long_registration },
-    { "amid-a-flush", test_amid_a_flush },
+    { "during-a-long-registration", test_during_a_long_registration },
+    { "during-a-flush", test_during_a_flush },
     {}
 };

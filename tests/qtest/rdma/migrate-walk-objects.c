@@ -8,7 +8,7 @@
 
 #define ACCESS_BASE (NET_ACCESS_ALL | RDMA_ACCESS_MW_BIND)
 
-/* Where a side's memory is to be found by the other ways; far apart. */
+/* Addresses of a side's memory by the other keys, far apart */
 #define BASE_IOVA    0x100000000000ull
 #define RENEWED_IOVA 0x200000000000ull
 #define FAST_IOVA    0x300000000000ull
@@ -113,7 +113,7 @@ void walk_free_objects(Walk *t)
     }
 }
 
-/* New ways */
+/* New keys */
 
 static void invalidate(Side *s, uint32_t key)
 {
@@ -130,7 +130,7 @@ void walk_post_bind(Side *s, RdmaSendWr wr)
     QRdmaMw *mw = &s->window[i].mw;
     uint32_t key = next_key(mw->rkey);
 
-    /* One of type 2 is bound to nothing when it is bound anew. */
+    /* A window of type 2 must be invalidated before it is bound again. */
     if (i == 1 && s->window[i].bound) {
         invalidate(s, mw->rkey);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Walks: traffic on a wire that the test holds, and snapshots amid it.
+ * Walks: traffic on a wire that the test holds, and snapshots during traffic.
  */
 #include "qemu/osdep.h"
 #include <glib/gstdio.h>
@@ -14,7 +14,7 @@
                "max-srq=2"
 #define IMAGE_SIZE (256 << 20)
 #define QUIET_MS 3
-/* Turns of a main loop in which it answers what it has been sent */
+/* Turns of a main loop in which it answers the frames it got */
 #define TURNS 20
 
 /* Snapshots */
@@ -39,7 +39,7 @@ static void run_job(QTestState *qts, const char *options)
                              "{'id': 'j'}}");
 }
 
-/* A disk that nothing is on but what savevm puts there. */
+/* Add an empty disk for snapshots of savevm. */
 static void add_image(QTestState *qts, const char *path)
 {
     g_autofree char *create = g_strdup_printf(
@@ -132,7 +132,7 @@ static void keep_late(Walk *t, int side, const uint8_t *frame, size_t size)
                       g_byte_array_append(g_byte_array_new(), frame, size));
 }
 
-/* What becomes of a frame that leaves @side? */
+/* Deliver, lose, double or delay a frame of @side. */
 static void carry(Walk *t, int side, const uint8_t *frame, size_t size)
 {
     int to = !side;
@@ -156,8 +156,8 @@ static void carry(Walk *t, int side, const uint8_t *frame, size_t size)
 }
 
 /*
- * On a busy machine a process may not run for long: it has nothing to send only
- * if its main loop has had turns enough to do so.
+ * On a busy machine a process may not run for long. It has nothing to send only
+ * if its main loop has had enough turns.
  */
 static void let_both_run(Walk *t)
 {
@@ -280,7 +280,7 @@ static void plan(Walk *t, Flow *f)
         op->len = g_rand_int_range(t->rng, 0, SLOT);
         op->from = g_rand_int_range(t->rng, 0, RECV - SLOT);
         op->operand = g_rand_int(t->rng);
-        /* Most comparisons come out right; f->counter is not known yet */
+        /* Most comparisons succeed; f->counter is not known yet */
         op->compare = g_rand_int_range(t->rng, 0, 4) == 0;
         op->is_inline = (op->kind < OP_READ &&
                          g_rand_int_range(t->rng, 0, 5) == 0) ||
@@ -383,7 +383,7 @@ static void post(Walk *t, int side)
     }
 }
 
-/* What @side sends takes them. */
+/* Post receives for the sends of @side. */
 static void post_receives(Walk *t, int side)
 {
     Flow *f = &t->flow[side];
@@ -403,7 +403,7 @@ static void post_receives(Walk *t, int side)
     }
 }
 
-/* Memory of both sides: random, but for the counters. */
+/* Memory of both sides: random, except the counters. */
 static void prepare(Walk *t)
 {
     for (int i = 0; i < 2; i++) {
@@ -492,7 +492,7 @@ static void run_to_the_end(Walk *t)
         deliver_late(t, i);
     }
     while (walk_pump(t, WALK_FRAMES)) {
-        /* The rest, which is of no use */
+        /* Drop the rest. */
     }
     net_clock_step(&t->net, 100 * WALK_TIMEOUT_NS);
     walk_collect(t);

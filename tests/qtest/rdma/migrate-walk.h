@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Two devices on a wire that the test holds, so that a point amid traffic is
- * a number of frames; some frames are lost, doubled or late. Sides are saved
+ * Two devices on a wire that the test holds, so that a point during traffic is
+ * a number of frames. Some frames are lost, doubled or late. Sides are saved
  * and loaded again in the same process, by savevm and loadvm.
  *
- * Both sides are requester and responder. Each operation has its own place
- * in memory, and all of memory is compared with a model in the end. Peers
- * reach it in several ways, which are renewed amid the traffic. Side 1 has its
+ * Both sides are requester and responder. Each operation has its own place in
+ * memory, and all of memory is compared with a model in the end. Peers reach
+ * memory by several keys, which are renewed during traffic. Side 1 has its
  * receives in an SRQ.
  */
 #ifndef TESTS_RDMA_MIGRATE_WALK_H
@@ -23,7 +23,9 @@
 #define SLOT 3072
 #define MAX_INLINE 128
 
-/* Areas of memory; of SLOT bytes for each operation but for the first. */
+/*
+ * Areas of memory, with SLOT bytes for each operation except in the first area
+ */
 #define SRC 0
 #define RECV 16384
 #define TARGET (RECV + OPS * SLOT)
@@ -48,7 +50,7 @@ typedef enum OpKind {
     OP_KINDS,
 } OpKind;
 
-/* What leads a peer to a side's memory, to all of it */
+/* Keys by which a peer reaches all of a side's memory */
 typedef enum WalkWay {
     WAY_REGION,
     WAY_RENEWED,                    /* by REREG_MR */
@@ -62,13 +64,13 @@ typedef struct Way {
     uint32_t rkey;                  /* 0: there is none */
 } Way;
 
-/* What a side has besides its NetEnd. */
+/* Objects of a side besides its NetEnd */
 typedef struct Side {
     NetEnd *end;
     Way way[WALK_WAYS];
     Way next[WALK_WAYS];            /* from the end of the round on */
     bool renews;                    /* WAY_RENEWED is not used this round */
-    QRdmaMr *base;                  /* the region of the windows */
+    QRdmaMr *base;                  /* the region for the windows */
     QRdmaMr *renewed;
     struct {
         QRdmaMw mw;
@@ -81,8 +83,8 @@ typedef struct Side {
     } fast[2];
     unsigned idle_fast;
     QRdmaSrq *srq;                  /* or NULL */
-    bool event_due;                 /* that it has come to its limit */
-    bool event_buffer;              /* and there is room for that */
+    bool event_due;                 /* that the SRQ is below its limit */
+    bool event_buffer;              /* the event has a buffer */
 
     /* Datagrams, counted from the first round on */
     QRdmaQp *ud;
@@ -91,7 +93,7 @@ typedef struct Side {
     unsigned ud_done;
     unsigned ud_recvs;
     unsigned ud_received;
-    GPtrArray *ud_data;             /* of what it sent: GBytes */
+    GPtrArray *ud_data;             /* GBytes of each sent datagram */
 } Side;
 
 typedef struct Op {
@@ -106,22 +108,22 @@ typedef struct Op {
     int recv;                       /* number of the receive it takes, or -1 */
 } Op;
 
-/* One direction: what the side asks for, and how far it is. */
+/* One direction: the operations of a side, and its progress */
 typedef struct Flow {
     NetEnd *from;
     NetEnd *to;
     Op op[OPS];
-    unsigned sent;                  /* operations that are known to be over */
+    unsigned sent;                  /* operations known to be complete */
     unsigned received;
     unsigned recvs;
-    uint64_t counter;               /* what its atomics made of the counter */
+    uint64_t counter;               /* value of the counter after its atomics */
 } Flow;
 
 typedef struct Walk {
     GRand *rng;
     Net net;
     Wire wire[2];
-    int image[2];                   /* files that snapshots are in */
+    int image[2];                   /* image files of snapshots */
     GQueue late[2];                 /* frames to that side */
     NetPair p;
     Side side[2];
@@ -134,7 +136,9 @@ typedef struct Walk {
 Walk *walk_new(uint32_t seed);
 void walk_free(Walk *t);
 
-/* A monitor command that has nothing to say; else returns what it said. */
+/*
+ * Run a monitor command. Returns its output if there is any, which is an error.
+ */
 char *walk_try_hmp(Walk *t, int side, const char *command);
 void walk_hmp(Walk *t, int side, const char *command);
 void walk_qmp(Walk *t, int side, const char *command);
@@ -150,26 +154,26 @@ void walk_post_receives(Walk *t);
 bool walk_pump(Walk *t, unsigned n);
 /* Take the completions that are there, checking them. */
 void walk_collect(Walk *t);
-/* All ends as it must, in memory as well. */
+/* Wait for the end of all operations, and check completions and memory. */
 void walk_finish(Walk *t);
 
-/* migrate-walk-objects.c: what there is besides connections and regions */
+/* migrate-walk-objects.c: objects besides connections and regions */
 #define WALK_FEATURES (QRDMA_F(VIRTIO_RDMA_F_FLUSH) | \
                        QRDMA_F(VIRTIO_RDMA_F_ATOMIC_WRITE))
 
-/* Makes them, with a queue pair of side 1 that uses the SRQ. */
+/* Make the objects, with a queue pair of side 1 that uses the SRQ. */
 void walk_make_objects(Walk *t);
 void walk_free_objects(Walk *t);
-/* A new way for the next round, with its completion if @wr asks for it. */
+/* Make a new key for the next round, with a completion if @wr asks for it. */
 void walk_post_bind(Side *s, RdmaSendWr wr);
 void walk_post_reg(Side *s, RdmaSendWr wr);
 /* REREG_MR, if it is this round's turn. */
 void walk_renew(Side *s);
-/* Receives are there: arm the SRQ's limit, which an event tells of. */
+/* After receives were posted: arm the SRQ's limit, which raises an event. */
 void walk_arm_limit(Walk *t, int side, unsigned recvs);
 void walk_post_datagrams(Walk *t, int side);
 void walk_collect_datagrams(Walk *t, int side);
-/* The round is over: check events, take the new ways. */
+/* The round is over: check events, and use the new keys. */
 void walk_end_objects(Walk *t);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * virtio-rdma: registration with large pages and page tables of several
- * levels, and registration anew.
+ * virtio-rdma: registration with large pages and page tables of several levels,
+ * and reregistration.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -111,7 +111,7 @@ static void test_driver_of_the_rfc(void)
     assert_ok(reg(d, &req, NULL));
 }
 
-/* All that is said of 4096 holds for the page size. */
+/* The rules for pages of 4096 bytes hold for each page size. */
 static void test_large_pages_are_checked_alike(void)
 {
     QRdma *d = test_device();
@@ -213,7 +213,7 @@ static void test_tables_must_be_aligned(void)
     for (int i = 0; i < ARRAY_SIZE(bad); i++) {
         uint64_t le = cpu_to_le64(pages + 4096 + bad[i]);
 
-        /* the list of before may lie anywhere */
+        /* a list of one level may lie anywhere */
         req = new_req(pd, pages + bad[i], 1, 12, 1);
         assert_status(reg(d, &req, NULL), INVAL);
         req = new_req(pd, root + bad[i], 1, 12, 2);
@@ -221,7 +221,7 @@ static void test_tables_must_be_aligned(void)
         qrdma_write(d, root + 8, &le, 8);
         req = new_req(pd, root, ENTRIES + 1, 12, 2);
         assert_status(reg(d, &req, NULL), INVAL);
-        /* nobody looks behind the last page */
+        /* the device does not read entries after the last page */
         req = new_req(pd, root, ENTRIES, 12, 2);
         assert_ok(reg(d, &req, NULL));
     }
@@ -258,7 +258,7 @@ static void test_tables_outside_ram(void)
     }
 }
 
-/* A tree of tables that lead to themselves is as good as any other. */
+/* A tree of tables that lead to themselves is valid. */
 static void test_tables_in_a_circle(void)
 {
     QRdma *d = test_device();
@@ -269,7 +269,9 @@ static void test_tables_in_a_circle(void)
     check_good(d, &req);
 }
 
-/* The lists of all regions together are bounded, however they are made. */
+/*
+ * The lists of all regions together are limited, whichever command makes them.
+ */
 static void test_pages_of_all_regions_are_limited(void)
 {
     QRdma *d = test_device();
@@ -308,7 +310,7 @@ static void test_mappings_count(void)
     assert_ok(reg(d, &req, &rsp));
     assert_status(qrdma_map_mr_sg(mr, 0, 1024 * 4096), NOMEM);
     assert_ok(qrdma_map_mr_sg(mr, 0, 511 * 4096));
-    /* what was mapped before may be in use */
+    /* the pages of the earlier mapping may be in use */
     assert_status(qrdma_map_mr_sg(mr, 0, 513 * 4096), NOMEM);
     assert_ok(qrdma_map_mr_sg(mr, 0, 512 * 4096));
     assert_status(qrdma_map_mr_sg(mr, 0, 1 * 4096), NOMEM);
@@ -319,7 +321,7 @@ static void test_mappings_count(void)
     assert_ok(reg(d, &req, &rsp));
 }
 
-/* It tells how long that takes, too. */
+/* The test prints the time that this takes. */
 static void test_a_gibibyte_of_pages_of_any_size(void)
 {
     QRdma *d = test_device();
@@ -350,7 +352,7 @@ static void test_a_gibibyte_of_pages_of_any_size(void)
     }
 }
 
-/* As large as max_mr_size, and not a byte more. */
+/* A region can be as large as max_mr_size, and not a byte larger. */
 static void test_huge_regions(void)
 {
     QRdma *d = test_device();
@@ -368,7 +370,7 @@ static void test_huge_regions(void)
     RegReq req;
 
     for (int i = 0; i < ARRAY_SIZE(cases); i++) {
-        /* One table at each level; nobody looks what is at the addresses. */
+        /* One table at each level; the device does not read the pages. */
         uint64_t table = new_table(d, ENTRIES, 0, 1ull << cases[i].shift);
 
         for (uint32_t level = 1; level < cases[i].levels; level++) {
@@ -385,7 +387,7 @@ static void test_huge_regions(void)
     assert_status(reg(d, &req, NULL), INVAL);
 }
 
-/* Registration anew */
+/* Reregistration */
 
 static uint8_t rereg(QRdma *d, ReregReq *req, MrRsp *rsp)
 {
@@ -416,7 +418,7 @@ static void test_rereg_flags(void)
         assert_ok(rereg(d, &req, &rsp));
         g_assert_cmpuint(le32_to_cpu(rsp.mrn), ==, mr->mrn);
         g_assert_cmphex(le32_to_cpu(rsp.lkey) >> 8, ==, mr->mrn);
-        /* its keys are others when they are for other memory */
+        /* the keys change when the memory changes */
         g_assert_cmpint(rsp.lkey != last.lkey, ==,
                         flags & VIRTIO_RDMA_REREG_TRANSLATION);
         g_assert_cmphex(rsp.rkey, ==,
@@ -472,7 +474,7 @@ static void test_rereg_moves_the_pd(void)
     assert_ok(qrdma_dealloc_pd(to));
 }
 
-/* Bad values of what does not change do not matter; others do. */
+/* Values of attributes that do not change are ignored; others are checked. */
 static void test_rereg_checks_what_changes(void)
 {
     QRdma *d = test_device();

@@ -6,7 +6,7 @@
 #include "qemu/bswap.h"
 #include "rdma-test.h"
 
-/* A good registration of two pages, to be spoilt. */
+/* A valid registration of two pages, which tests then spoil */
 typedef struct Reg {
     QRdma *d;
     QRdmaPd *pd;
@@ -97,7 +97,7 @@ static void test_huge_lengths_are_invalid(void)
     }
 }
 
-/* Consistent in itself, but beyond what the device said it can do. */
+/* A consistent request above the limit that the device reports */
 static void test_length_above_max_mr_size(void)
 {
     Reg r = reg_new();
@@ -189,7 +189,9 @@ static void test_access_flags(void)
     g_assert_cmphex(le32_to_cpu(rsp.rkey) >> 8, ==, le32_to_cpu(rsp.mrn));
 }
 
-/* A peer may be let flush what it can neither read nor write. */
+/*
+ * A peer may have the right to flush memory that it can neither read nor write.
+ */
 static void test_flush_access(void)
 {
     const uint64_t features[] = { 0, QRDMA_F(VIRTIO_RDMA_F_FLUSH) };

@@ -34,7 +34,7 @@ static void bind_mw(Pair *p, QRdmaMw *mw, uint64_t offset, uint64_t length,
     mw->rkey = wr.wr.bind.new_rkey;
 }
 
-/* a uses a window of b; what it may not do ends the connection. */
+/* a uses a window of b. An access without permission ends the connection. */
 static void try_access(Pair *p, RdmaWrOpcode opcode, uint64_t addr,
                        uint32_t len, uint32_t rkey, RdmaWcStatus status)
 {
@@ -81,7 +81,7 @@ static void test_table_fills_and_empties(void)
             assert_ok(qrdma_alloc_mw(pd, 1 + i % 2, &mw[i]));
         }
         assert_status(qrdma_alloc_mw(pd, RDMA_MW_TYPE_1, &more), NOMEM);
-        /* they take nothing from the regions, and have other numbers */
+        /* windows do not count as regions, and have other numbers */
         for (int i = 0; i < TEST_MAX_MR; i++) {
             mr[i] = qrdma_get_dma_mr(pd, 0);
             for (int j = 0; j < TEST_MAX_MW; j++) {
@@ -92,7 +92,7 @@ static void test_table_fills_and_empties(void)
             assert_ok(qrdma_dealloc_mw(&mw[i]));
             assert_status(qrdma_dealloc_mw(&mw[i]), NOENT);
         }
-        /* nor do regions take the place of windows */
+        /* regions do not count as windows */
         assert_status(qrdma_cmd(d, VIRTIO_RDMA_CMD_GET_DMA_MR,
                                 &(uint64_t) { cpu_to_le64(pd->pdn) }, 8,
                                 &(struct virtio_rdma_mr_rsp) {}, 12), NOMEM);
@@ -166,7 +166,7 @@ static void test_access_through_a_window(void)
         QRdmaMw mw;
 
         assert_ok(qrdma_alloc_mw(p.t.pd, type, &mw));
-        /* it opens nothing until it is bound */
+        /* a window gives no access until it is bound */
         try_access(&p, RDMA_WR_RDMA_WRITE, at, 100, mw.rkey,
                    RDMA_WC_REM_ACCESS_ERR);
         bind_mw(&p, &mw, 1000, 5000, RDMA_ACCESS_REMOTE_WRITE);
@@ -187,7 +187,7 @@ static void test_access_through_a_window(void)
     }
 }
 
-static void test_type_1_is_bound_anew(void)
+static void test_type_1_is_bound_again(void)
 {
     Pair p = pair_new(RDMA_QPT_RC);
     QRdmaMw mw;
@@ -229,12 +229,12 @@ static void test_type_2_is_invalidated_first(void)
     bind_mw(&p, &mw, 50, 100, RDMA_ACCESS_REMOTE_READ);
     try_access(&p, RDMA_WR_RDMA_READ, p.mr->iova + 50, 100, mw.rkey,
                RDMA_WC_SUCCESS);
-    /* it is bound already */
+    /* the window is bound already */
     wr = qrdma_bind_wr(&mw, p.mr, 0, 100, RDMA_ACCESS_REMOTE_READ);
     qrdma_post_expect(p.t.b, wr, RDMA_WC_MW_BIND_ERR);
 }
 
-/* While windows are bound to a region it stays as it is. */
+/* A region cannot change while windows are bound to it. */
 static void test_bound_region_is_busy(void)
 {
     Pair p = pair_new(RDMA_QPT_RC);
@@ -327,7 +327,7 @@ const QRdmaTest mw_tests[] = {
     { "types-and-pds", test_types_and_pds },
     { "numbers-of-the-other-kind", test_numbers_of_the_other_kind },
     { "access-through-a-window", test_access_through_a_window },
-    { "type-1-is-bound-anew", test_type_1_is_bound_anew },
+    { "type-1-is-bound-again", test_type_1_is_bound_again },
     { "type-2-is-invalidated-first", test_type_2_is_invalidated_first },
     { "bound-region-is-busy", test_bound_region_is_busy },
     { "bad-binds", test_bad_binds },

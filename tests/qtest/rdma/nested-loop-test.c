@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * An interrupt is a write to an address that the guest chooses, and the
- * device found there may wait in an event loop of its own: a disk does when it
- * is reset. What is scheduled for the adapter runs in that loop, inside the
+ * An interrupt is a write to an address that the guest chooses, and the device
+ * found there may wait in an event loop of its own: a disk does when it is
+ * reset. Bottom halves and timers of the adapter run in that loop, inside the
  * work that sent the interrupt.
  */
 #include "qemu/osdep.h"
@@ -14,7 +14,9 @@
 #define ADAPTER_SLOT 5
 #define DISK_SLOT 6
 #define MIB (1024 * 1024u)
-/* Fewer turns of the engine than test_enqueue_long() of the control queue */
+/*
+ * Fewer turns of the engine than test_enqueue_long() needs of the control queue
+ */
 #define MESSAGE (16 * MIB)
 
 /* A SEND of the pair to itself that takes many turns of the engine. */
@@ -76,8 +78,8 @@ static void test_destroy_qp_in_nested_loop(void)
 }
 
 /*
- * To look at a device from the host changes nothing: the ring of a queue lies
- * in a register of the disk that forgets an interrupt when it is read.
+ * A query from the host has no side effects. Here the ring of a queue lies in a
+ * register of the disk that clears an interrupt when it is read.
  */
 static void test_query_reads_no_register(void)
 {
@@ -110,7 +112,8 @@ static void test_query_reads_no_register(void)
     qrdma_settle(d);
     qtest_qmp_assert_success(host->qts, "{'execute': 'stop'}");
     qtest_qmp_assert_success(host->qts, "{'execute': 'query-rdma', "
-                             "'arguments': {'objects': ['qp'], 'detail': true}}");
+                             "'arguments': {'objects': ['qp'], "
+                             "'detail': true}}");
     qtest_qmp_assert_success(host->qts, "{'execute': 'cont'}");
     g_assert_cmphex(qpci_io_readb(disk.pci->pdev, disk.pci->bar,
                                   disk.pci->isr_cfg_offset), ==, 1);

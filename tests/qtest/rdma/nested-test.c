@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A guest chooses where completions and interrupts are written to. What such
- * a write brings about at once, amid the work that caused it, must not pull
- * away what that work stands on.
+ * A guest chooses the addresses that completions and interrupts are written to.
+ * Such a write can reset or unplug the device at once, inside the work that
+ * caused the write. It must not free memory that this work uses.
  *
  * The device is behind a root port, so that all of its configuration space
  * has addresses (ECAM). With ASan each of these tests found freed memory.
@@ -23,7 +23,7 @@ typedef struct Nested {
     QRdmaHost *host;
     TestPair t;
     uint64_t port_exp;              /* address of the port's PCIe capability */
-    uint64_t device_exp;            /* and of the device's */
+    uint64_t device_exp;            /* address of the device's */
 } Nested;
 
 static uint64_t ecam(int devfn)
@@ -42,7 +42,7 @@ static uint64_t pcie_capability(QRdmaHost *host, int devfn)
     return ecam(devfn) + cap;
 }
 
-/* What firmware does: the ECAM, and the bus behind the port. */
+/* Set up the ECAM, and the bus behind the port, as firmware does. */
 static void enable_bus(QRdmaHost *host)
 {
     g_autofree QPCIDevice *mch = qpci_device_find(host->bus, 0);
@@ -58,7 +58,7 @@ static Nested nested_new_with(const char *props, uint64_t features)
     QRdma *d;
 
     n.host = qrdma_host_start_machine("q35",
-        /* The port, and not ACPI, unplugs what is in its slot */
+        /* The port, and not ACPI, unplugs the device in its slot */
         "-global ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off "
         "-netdev hubport,id=n0,hubid=0 -netdev hubport,id=n1,hubid=0 "
         "-device virtio-rdma-pci,netdev=n1,addr=5,max-qp=8,max-cq=4 "
@@ -79,10 +79,10 @@ static Nested nested_new(void)
     return nested_new_with("", 0);
 }
 
-/* The device may be gone: what the test has of it is not asked for more. */
+/* The device may be gone, so free the test's objects without using it. */
 static void nested_free(Nested *n)
 {
-    /* The process is well: it answers and ends in order */
+    /* The process works: it answers and ends in order */
     qtest_qmp_assert_success(n->host->qts, "{'execute': 'query-status'}");
     qrdma_host_stop(n->host);
 }
@@ -103,7 +103,7 @@ static void aim_ring(Nested *n, const QRdmaRing *ring, uint64_t addr,
                    data);
 }
 
-/* The same for those of @cq, which is armed. */
+/* The same for interrupts of @cq, which is armed. */
 static void aim_interrupt(Nested *n, QRdmaCq *cq, uint64_t addr,
                           uint32_t data)
 {
@@ -111,7 +111,10 @@ static void aim_interrupt(Nested *n, QRdmaCq *cq, uint64_t addr,
     assert_ok(qrdma_req_notify_cq(cq, VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION));
 }
 
-/* Messages to the device itself: the interrupt comes from inside the engine. */
+/*
+ * Send messages to the device itself: the interrupt comes from inside the
+ * engine.
+ */
 static void send_some(Nested *n, uint64_t wr_id, unsigned count)
 {
     RdmaSge from = qrdma_sge(n->t.mr_a, 0, 3000);
@@ -133,14 +136,14 @@ static void send_some(Nested *n, uint64_t wr_id, unsigned count)
     }
 }
 
-/* The function was reset: it decodes no address any more. */
+/* Assert that the function was reset: it decodes no address any more. */
 static void check_reset(Nested *n)
 {
     g_assert_cmphex(qtest_readw(n->host->qts, ecam(DEVICE_DEVFN) + PCI_COMMAND),
                     ==, 0);
 }
 
-/* There is nothing in the slot any more, nor anywhere in QEMU. */
+/* Assert that the device is gone from the slot, and from QEMU. */
 static void check_unplugged(Nested *n)
 {
     g_assert_cmphex(qtest_readl(n->host->qts, ecam(DEVICE_DEVFN)), ==,
@@ -162,7 +165,7 @@ static void test_interrupt_resets_the_function(void)
     }
 }
 
-/* The work begins in the doorbell, and its end comes there, too. */
+/* The work begins in the doorbell, and the reset comes in the doorbell, too. */
 static void test_interrupt_in_a_doorbell_resets_the_function(void)
 {
     g_auto(Nested) n = nested_new_with("", QRDMA_DIRECT_QPS);
@@ -216,7 +219,7 @@ static void test_completion_resets_the_function(void)
         .addr = n.device_exp + PCI_EXP_DEVCTL, .len = 64, .write = true,
     };
 
-    /* A buffer that the device comes to after those of the fixture */
+    /* A buffer after those of the fixture */
     qrdma_ring_add(cq->ring, &desc, 1);
     send_some(&n, PCI_EXP_DEVCTL_BCR_FLR, 20);
     send_some(&n, PCI_EXP_DEVCTL_BCR_FLR, 4);
@@ -276,7 +279,7 @@ static void test_interrupt_at_a_frame_unplugs_the_device(void)
                     !=, 0);
 }
 
-/* Wait until what QEMU frees later is freed: a device_add that fails does. */
+/* Wait until QEMU has freed memory by RCU, which a failed device_add does. */
 static void drain_rcu(QTestState *qts)
 {
     qrdma_qmp_refused(qts, "{'execute': 'device_add', 'arguments': "
@@ -285,12 +288,12 @@ static void drain_rcu(QTestState *qts)
 
 /*
  * A chain with a register of some device in it, which QEMU maps by a copy, and
- * an empty buffer, which it refuses. It once forgot that copy, and aborted when
- * the device's address space ended.
+ * an empty buffer, which QEMU refuses. QEMU must free the copy, or it aborts
+ * when the device's address space ends.
  */
 static void test_unplug_after_a_refused_chain(void)
 {
-    /* So that the device has an address space of its own */
+    /* With this option the device has its own address space. */
     g_auto(Nested) n = nested_new_with(",iommu_platform=on",
                                        QRDMA_F(VIRTIO_F_IOMMU_PLATFORM));
     QRdmaRing *ring = qrdma_ring(n.t.dev, VIRTIO_RDMA_CTRL_VQ);
@@ -315,8 +318,8 @@ static void set_power_state(Nested *n, unsigned state)
 }
 
 /*
- * The device would write a completion, as the peer does not answer: only when
- * it is back in D0, and its driver is.
+ * The peer does not answer, so the device has an error completion to write. It
+ * must wait until the device is back in D0, with its driver.
  */
 static void test_no_memory_access_in_d3(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The calls for datagrams: both the library that is preloaded into QEMU and,
- * in the test program that is linked to it, the way to see and to spoil them.
+ * System calls for datagrams. This library is preloaded into QEMU. Test
+ * programs link to it, too, to count the calls and to make one fail.
  */
 #include "qemu/osdep.h"
 #include <dlfcn.h>
@@ -32,7 +32,7 @@ static void __attribute__((constructor)) find_wish(void)
     }
 }
 
-/* As the kernel does: an error is told of if nothing was sent before it. */
+/* Like the kernel, report an error only if nothing was sent before it. */
 int sendmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags)
 {
     int (*real)(int, struct mmsghdr *, unsigned int, int) =
@@ -88,7 +88,7 @@ NetCalls *net_calls_begin(void)
     shared = map(fd);
     g_assert_nonnull(shared);
     close(fd);
-    /* ASan wants to be the first library otherwise */
+    /* ASan insists on being the first library without this option */
     options = g_strdup_printf("%s%sverify_asan_link_order=0", asan ?: "",
                               asan ? ":" : "");
     g_assert_cmpint(dladdr(net_calls_begin, &info), !=, 0);

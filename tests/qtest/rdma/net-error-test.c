@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Two virtio-rdma devices: what a peer refuses, and what that leads to.
+ * Two virtio-rdma devices: requests that a peer refuses, and the consequences.
  */
 #include "qemu/osdep.h"
 #include "net-test.h"
 
-/* Both queue pairs are in ERR, and what is posted is flushed. */
+/* Expect that the QP of @e is in ERR, and that posts are flushed. */
 static void expect_dead(NetEnd *e)
 {
     qrdma_wait_until(e->dev, qrdma_qp_state(e->qp) == RDMA_QPS_ERR);
@@ -273,7 +273,7 @@ static void test_other_queue_pairs_are_not_affected(NetKind kind)
     qrdma_mr_check(p.b.mr, 0, 5000, 0x5a);
 }
 
-/* What its driver has freed meanwhile is safe from peers. */
+/* Peers cannot reach memory that the driver has freed meanwhile. */
 static void test_broken_device_takes_no_frames(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
@@ -292,12 +292,12 @@ static void test_broken_device_takes_no_frames(NetKind kind)
     qrdma_settle(p.a.dev);
     qrdma_settle(p.b.dev);
     if (!qrdma_ibdev()) {
-        /* A host's QP is in ERR, so that the peer may give up by now */
+        /* A QP of the host is in ERR, so the peer may have given up */
         qrdma_expect_none(p.a.scq);
     }
     check_memory(&p);
 
-    /* A reset heals it */
+    /* A reset ends the error. */
     p = net_pair(kind, RDMA_QPT_RC, NULL);
     sge = net_sge(&p.a, 0, 1000);
     wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 2, &sge, p.b.mr, 0);

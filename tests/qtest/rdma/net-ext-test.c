@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Two virtio-rdma devices: what feature bits tell about datagrams, VLANs and
- * counters.
- */
+/* Two virtio-rdma devices: feature bits for datagrams, VLANs and counters. */
 #include "qemu/osdep.h"
 #include "net-test.h"
 
@@ -21,7 +18,7 @@ static NetPair ud_pair(NetKind kind)
     return p;
 }
 
-/* A datagram from @from to @to; only the sender's completion is taken. */
+/* Send a datagram from @from to @to, and take only the sender's completion. */
 static void datagram(NetEnd *from, NetEnd *to, uint8_t gid_index, uint8_t sl)
 {
     RdmaSge sge = net_sge(from, 0, LEN);
@@ -56,7 +53,10 @@ static void test_datagrams_tell_where_they_come_from(NetKind kind)
     }
 }
 
-/* The same for drivers of the RFC; false on a host adapter, which has none. */
+/*
+ * The same for drivers of the RFC. False on an adapter of the host, which
+ * serves no such driver.
+ */
 static bool rfc_pair(NetKind kind, NetPair *p)
 {
     Net *net = net_shared(kind);
@@ -136,7 +136,7 @@ static void test_vlans_are_apart(NetKind kind)
         set_vlan(&p.b, vlans[i][1]);
         datagram(&p.a, &p.b, 0, 0);
         qrdma_expect_none(p.b.rcq);
-        /* until both are in one */
+        /* until both are in one VLAN */
         set_vlan(&p.a, 9);
         set_vlan(&p.b, 9);
         datagram(&p.a, &p.b, 0, 0);
@@ -158,7 +158,7 @@ static void test_vlan_numbers(NetKind kind)
     for (int i = 0; i < ARRAY_SIZE(good); i++) {
         assert_ok(qrdma_add_gid_vlan(d, 0, d->gid[0], good[i]));
     }
-    /* a request that ends before it has none; nor does the RFC's have any */
+    /* a request that ends before the VLAN field has no VLAN, like the RFC's */
     assert_ok(qrdma_add_gid_vlan(d, 0, d->gid[0], 5));
     assert_ok(qrdma_add_gid(d, 0, d->gid[0]));
     datagram(&p.a, &p.b, 0, 0);
@@ -193,7 +193,7 @@ static void test_counters(NetKind kind)
         datagram(&p.a, &p.b, 0, 0);
         qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, NULL);
     }
-    /* to itself, and one with a Q_Key that is wrong */
+    /* a datagram to itself, and one with a wrong Q_Key */
     datagram(&p.a, &p.a, 0, 0);
     qrdma_expect_wc(p.a.rcq, 2, RDMA_WC_RECV, NULL);
     assert_ok(qrdma_modify_qp(p.b.qp, RDMA_QP_STATE | RDMA_QP_QKEY,
@@ -212,7 +212,7 @@ static void test_counters(NetKind kind)
     g_assert_cmpuint(b[VIRTIO_RDMA_RX_BYTES], ==, 4 * frame);
     g_assert_cmpuint(b[VIRTIO_RDMA_BAD_QKEY], ==, 1);
     g_assert_cmpuint(b[VIRTIO_RDMA_TX_PACKETS], ==, 0);
-    /* device reset starts them anew */
+    /* device reset sets the counters to 0 */
     qrdma_start(p.b.dev, 0, 0);
     assert_ok(qrdma_query_counters(p.b.dev, 1, b));
     for (int i = 0; i < VIRTIO_RDMA_NUM_COUNTERS; i++) {

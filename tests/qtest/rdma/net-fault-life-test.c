@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Faults of virtio-rdma devices: what is no fault, those of commands, and
- * resets, unplugging, stopped machines and iothreads with faults.
+ * Faults of virtio-rdma devices: arguments that are refused, faults of
+ * commands, and resets, unplugging, stopped machines and iothreads with faults.
  */
 #include "qemu/osdep.h"
 #include "qobject/qstring.h"
@@ -29,7 +29,7 @@ static void post_write(NetPair *p, uint64_t wr_id)
     qrdma_post_send(p->a.qp, &wr);
 }
 
-/* What is wrong is said, and nothing is added. */
+/* The error names what is wrong, and no fault is added. */
 static void test_refusals(NetKind kind)
 {
     static const struct {
@@ -106,7 +106,7 @@ static void test_refusals(NetKind kind)
     qrdma_expect(p.a.scq, 1, RDMA_WC_SUCCESS);
 }
 
-/* What was said comes back, with defaults. */
+/* The query returns the arguments, with defaults. */
 static void test_query(NetKind kind)
 {
     NetPair p = pair_without_faults(kind);
@@ -169,7 +169,10 @@ static void test_command_error(NetKind kind)
                         all[i].status);
     }
     assert_ok(qrdma_try_alloc_pd(p.a.dev, &pdn));
-    /* It has had no effect, and is of this queue pair only. */
+    /*
+     * The failed command has no effect, and the fault is of this queue pair
+     * only.
+     */
     fault_add(p.a.dev, "'id': 'qp', 'kind': 'command-error', "
               "'command': 'modify-qp', 'qpn': %u, 'status': 'inval'",
               p.a.qp->qpn);
@@ -181,7 +184,7 @@ static void test_command_error(NetKind kind)
     assert_ok(qrdma_modify_qp_state(p.a.qp, RDMA_QPS_ERR));
 }
 
-/* QUERY_PKEY, whose answer is waited for by others: where its status will be */
+/* Give QUERY_PKEY without waiting. Returns the address of the status. */
 static uint64_t enqueue(QRdma *d)
 {
     uint64_t mem = qrdma_alloc(d, 4096);
@@ -265,7 +268,9 @@ static void test_command_delay_without_bus_master(NetKind kind)
     qpci_config_writew(pdev, PCI_COMMAND, cmd & ~PCI_COMMAND_MASTER);
     net_clock_step(p.net, 500 * QRDMA_MS);
     fault_remove(d, "f");
-    /* The main loop sleeps: a bottom half would not let it. */
+    /*
+     * The main loop must sleep. A bottom half that retries would keep it awake.
+     */
     before = cpu_ms(d->host->qts);
     g_usleep(500 * 1000);
     g_assert_cmpint(cpu_ms(d->host->qts) - before, <, 100);
@@ -276,7 +281,7 @@ static void test_command_delay_without_bus_master(NetKind kind)
     g_assert_cmphex(qtest_readb(d->host->qts, rsp), ==, VIRTIO_RDMA_S_OK);
 }
 
-/* Resets and the like */
+/* Resets and other changes of the device */
 
 static void expect_works(NetPair *p)
 {
@@ -297,7 +302,7 @@ static void hold(NetPair *p)
     qrdma_wait_until(p->a.dev, fault_hits(p->a.dev, "s") == 1);
 }
 
-/* The faults stay, and what they have done is over. */
+/* The faults stay, but their effects end. */
 static void test_reset(NetKind kind)
 {
     NetPair p = pair_without_faults(kind);
@@ -319,7 +324,7 @@ static void test_reset(NetKind kind)
     qrdma_expect(p.a.scq, 2, RDMA_WC_WR_FLUSH_ERR);
 }
 
-/* Time stands still, and so does what waits. */
+/* Virtual time stands still, so delayed completions wait. */
 static void test_stopped_machine(NetKind kind)
 {
     NetPair p = pair_without_faults(kind);
@@ -357,7 +362,7 @@ static bool faults_block_migration(QRdma *d)
     return found;
 }
 
-/* Faults, and the completions that they hold back, would be lost. */
+/* Migration would lose faults and the completions that they hold back. */
 static void test_migration_is_blocked(NetKind kind)
 {
     NetPair p = pair_without_faults(kind);
@@ -420,7 +425,7 @@ static void test_unplug(NetKind kind)
     net_free(net);
 }
 
-/* A backend that outlives its device has its port back. */
+/* A backend that outlives its device gets its port back. */
 static void test_port_of_the_next_device(void)
 {
     g_autoptr(QRdmaHost) host = qrdma_host_start(

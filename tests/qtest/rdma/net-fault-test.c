@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Two virtio-rdma devices, one of which has faults that the user has added:
- * each kind, and each way to select what it strikes.
+ * each kind of fault, and each way to select the affected work.
  */
 #include "qemu/osdep.h"
 #include "qemu/host-utils.h"
 #include "fault-test.h"
 
-/* A few of them pass while the port is down, fewer than there are retries. */
+/* Timeouts while the port is down are fewer than the retries. */
 #define TIMEOUT_CODE 12
 #define TIMEOUT_NS (4096ll << TIMEOUT_CODE)
 
@@ -46,7 +46,7 @@ static void expect_state(QRdmaQp *qp, RdmaQpState state)
     g_assert_cmpint(qrdma_qp_state(qp), ==, state);
 }
 
-/* Traffic is as without faults. */
+/* Check traffic, which must be as without faults. */
 static void check_traffic(NetPair *p)
 {
     net_post_recv(&p->b, 77, 0, 64);
@@ -77,7 +77,7 @@ static void test_completion_error(NetKind kind)
     qrdma_expect(p.a.scq, 3, RDMA_WC_WR_FLUSH_ERR);
     expect_state(p.a.qp, RDMA_QPS_ERR);
     qrdma_mr_check(p.b.mr, 64, 64, 1);
-    /* What has failed was not executed. */
+    /* Requests that failed were not executed. */
     for (int i = 2; i <= 3; i++) {
         uint8_t was[64], is[64];
 
@@ -123,7 +123,7 @@ static void test_each_status(NetKind kind)
     }
 }
 
-/* The peer hears of it, as of any receive that fails. */
+/* The peer gets an error, as for any receive that fails. */
 static void test_receive_error(NetKind kind)
 {
     NetPair p = fault_pair(kind);
@@ -160,7 +160,7 @@ static void test_local_access(NetKind kind)
     qrdma_expect(p.a.rcq, 3, RDMA_WC_LOC_PROT_ERR);
 }
 
-/* It is on the wire: the peer's QP is in error, too. */
+/* The request is on the wire: the peer's QP is in error, too. */
 static void test_remote_access(NetKind kind)
 {
     static const RdmaWrOpcode opcodes[] = {
@@ -235,7 +235,7 @@ static void test_stuck_until_removed(NetKind kind)
     net_clock_step(p.net, 3600000 * QRDMA_MS);
     qrdma_settle(p.a.dev);
     qrdma_expect_none(p.a.scq);
-    /* It receives nevertheless. */
+    /* The stuck queue pair still receives. */
     net_post_recv(&p.a, 9, 0, 64);
     qrdma_post(p.b.qp, qrdma_wr(RDMA_WR_SEND, 8, NULL));
     qrdma_expect(p.a.rcq, 9, RDMA_WC_SUCCESS);
@@ -258,7 +258,7 @@ static void test_stuck_for_a_time(NetKind kind)
     check_traffic(&p);
 }
 
-/* In ERR work is flushed, for drivers wait for that. */
+/* In ERR work is flushed, because drivers wait for the flush. */
 static void test_stuck_is_flushed(NetKind kind)
 {
     NetPair p = fault_pair(kind);
@@ -335,7 +335,7 @@ static void test_delay(NetKind kind)
     qrdma_settle(p.a.dev);
     qrdma_expect_none(p.a.scq);
     net_clock_step(p.net, QRDMA_MS);
-    /* In order, as those of one work queue are */
+    /* Completions of one work queue stay in order. */
     qrdma_expect(p.a.scq, 1, RDMA_WC_SUCCESS);
     qrdma_expect(p.a.scq, 2, RDMA_WC_SUCCESS);
     check_traffic(&p);
@@ -392,9 +392,9 @@ static void expect_writes(NetPair *p, uint64_t first, uint64_t last)
 }
 
 /*
- * No more are held than the CQ has places: the oldest goes when another one
- * comes. All are written in order when their time is over, or before those that
- * are flushed.
+ * The device holds at most as many completions as the CQ has places, and writes
+ * the oldest when another one comes. It writes all in order when their delay
+ * ends, or before flushed completions.
  */
 static void test_delay_of_many(NetKind kind)
 {
@@ -435,7 +435,7 @@ static void test_reorder(NetKind kind)
     qrdma_post_send(p.b.qp, &wr);
     qrdma_expect_wc(p.a.scq, 2, RDMA_WC_RECV, NULL);
     qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, NULL);
-    /* If none comes, it does not wait for ever. */
+    /* A completion that waits for another one does not wait for ever. */
     fault_remove(p.a.dev, "f");
     fault_add(p.a.dev, "'id': 'f', 'kind': 'completion-reorder', "
               "'opcode': 'send', 'delay': 1000");
@@ -471,7 +471,7 @@ static void test_port_down(NetKind kind)
     expect_port(&p.a, RDMA_PORT_DOWN);
     expect_port(&p.b, RDMA_PORT_ACTIVE);
     fault_refused(p.a.dev, "'id': 'g', 'kind': 'port-down'", "'f'");
-    /* What is lost is sent again. */
+    /* Lost frames are sent again. */
     post_write(&p, 1);
     net_clock_step(p.net, 2 * TIMEOUT_NS);
     qrdma_settle(p.a.dev);
@@ -485,7 +485,7 @@ static void test_port_down(NetKind kind)
     }
     qrdma_expect(p.a.scq, 1, RDMA_WC_SUCCESS);
     fault_remove(p.a.dev, "f");
-    /* For as long as the user likes */
+    /* Until the user removes the fault */
     fault_add(p.a.dev, "'id': 'f', 'kind': 'port-down'");
     qrdma_expect_event(p.a.dev, RDMA_EVENT_PORT_ERR, 1);
     net_clock_step(p.net, 3600000 * QRDMA_MS);
@@ -495,7 +495,7 @@ static void test_port_down(NetKind kind)
     check_traffic(&p);
 }
 
-/* Which work is struck */
+/* Selection of the affected work */
 
 static void expect_matches(NetPair *p, uint64_t matches, const char *selector)
 {
@@ -547,7 +547,7 @@ static void test_selectors(NetKind kind)
     expect_matches(&p, 0, other_peer);
     expect_matches(&p, 0, "'dgid': 'fe80::1'");
     expect_matches(&p, 1, all);
-    /* Receives only if they are asked for: without one there is no match */
+    /* Receives match only with the opcode "recv": here no receive completes */
     expect_matches(&p, 0, "'opcode': 'recv'");
 }
 
@@ -571,7 +571,7 @@ static void test_datagrams_by_peer(NetKind kind)
     expect_state(p.a.qp, RDMA_QPS_SQE);
 }
 
-/* QP 1 has to be named, for RDMA CM needs it. */
+/* A fault affects QP 1 only by number, because RDMA CM needs QP 1. */
 static void test_gsi(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_GSI, NULL);
@@ -613,7 +613,7 @@ static void test_times(NetKind kind)
     fault_expect(p.a.dev, "f", 5, 3, false);
 }
 
-/* Which of 64 writes a sequence strikes */
+/* Returns a mask of the writes, out of 64, that a random sequence fails. */
 static uint64_t draw(NetPair *p, unsigned seed)
 {
     uint64_t pattern = 0;

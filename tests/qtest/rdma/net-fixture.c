@@ -16,7 +16,7 @@ static bool one_host(const Net *net)
     return net->kind == NET_HUB || net->kind == NET_DIRECT;
 }
 
-/* All of them are the host's device; what else joins them is not used. */
+/* Both devices are on the host's device; links of netdevs are not used. */
 static void start_verbs(Net *net, const char *extra)
 {
     for (int i = 0; i < 2; i++) {
@@ -243,7 +243,7 @@ static bool is_for(const NetTest *test, NetKind kind)
     if (wanted && !wanted(kind, test->name)) {
         return false;
     }
-    /* On a host's device, two QEMUs are the same with NET_STREAM. */
+    /* On a device of the host, NET_DGRAM would be the same as NET_STREAM. */
     return !qrdma_ibdev() || kind != NET_DGRAM;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Two virtio-rdma devices: memory that is plugged into the machine, used by
- * them, and unplugged again. The guest's part of that is done by hand, with
- * the registers of docs/specs/acpi_mem_hotplug.rst.
+ * them, and unplugged again. The test does the guest's part, with the registers
+ * of docs/specs/acpi_mem_hotplug.rst.
  */
 #include "qemu/osdep.h"
 #include "qemu/units.h"
@@ -69,7 +69,7 @@ static void plug_memory(Plug *t)
     g_assert_cmpuint(qtest_inl(t->qts, MEM_SIZE), ==, DIMM_SIZE);
 }
 
-/* Its backend goes, too: nobody uses it any more. */
+/* The memory backend goes, too: nothing uses it any more. */
 static void unplug_memory(Plug *t)
 {
     uint64_t word = ~0ull;
@@ -97,7 +97,7 @@ static void fill(Plug *t, uint64_t offset, size_t len, uint8_t seed)
     qtest_bufwrite(t->qts, t->addr + offset, data, len);
 }
 
-/* Do the two regions, or the region and plugged memory, hold the same? */
+/* Assert that two regions, or a region and plugged memory, have equal bytes. */
 static void check_same(Plug *t, QRdmaMr *mr, uint64_t at, uint64_t offset,
                        size_t len)
 {
@@ -190,7 +190,7 @@ static void use_all_of_dma_mr(Plug *t, bool there)
     receive_dma_mr(t, there);
 }
 
-/* A DMA MR is for what memory the machine has, whenever it got it. */
+/* A DMA MR covers all memory of the machine, also memory plugged in later. */
 static void test_dma_mr_follows_memory(void)
 {
     g_auto(Plug) t = plug_new();
@@ -243,7 +243,7 @@ static void use_region(Plug *t, QRdmaMr *mr, RdmaWcStatus status)
     }
 }
 
-/* Its own side uses it, too. */
+/* Side b uses the region, too. */
 static void send_region(Plug *t, QRdmaMr *mr, RdmaWcStatus status)
 {
     RdmaSge sge = qrdma_sge(mr, 0, LEN);
@@ -258,7 +258,7 @@ static void send_region(Plug *t, QRdmaMr *mr, RdmaWcStatus status)
     }
 }
 
-/* Its pages go away under a region, and are of use again when they come. */
+/* The pages of a region go away, and work again when they come back. */
 static void test_region_loses_its_memory(void)
 {
     g_auto(Plug) t = plug_new();
@@ -279,7 +279,10 @@ static void test_region_loses_its_memory(void)
     assert_ok(qrdma_dereg_mr(mr));
 }
 
-/* A quarter of all frames is lost: nothing long comes through without delay. */
+/*
+ * Lose a quarter of all frames, so that a long message cannot end without
+ * delay.
+ */
 static void lose_frames(Plug *t, bool lose)
 {
     if (lose) {
@@ -292,7 +295,7 @@ static void lose_frames(Plug *t, bool lose)
     }
 }
 
-/* With as many timeouts as it takes. */
+/* Wait for a completion, and let as many timeouts pass as that takes. */
 static void expect_in_time(Plug *t, QRdmaCq *cq, uint64_t wr_id,
                            RdmaWcStatus status)
 {
@@ -307,7 +310,7 @@ static void expect_in_time(Plug *t, QRdmaCq *cq, uint64_t wr_id,
     g_assert_cmpint(wc.status, ==, status);
 }
 
-/* Wait until a transfer to @addr has begun; see that it is not over. */
+/* Wait until a transfer to @addr has begun; assert that it is not over. */
 static void wait_for_part(Plug *t, uint64_t addr)
 {
     uint8_t last;
@@ -324,15 +327,15 @@ static void wait_for_part(Plug *t, uint64_t addr)
 }
 
 typedef enum Way {
-    WRITE_FROM,                     /* a writes what it has there to b */
-    WRITE_TO,                       /* a writes to b, who has it there */
+    WRITE_FROM,                     /* a writes from plugged memory to b */
+    WRITE_TO,                       /* a writes to plugged memory of b */
     READ_FROM,
     READ_TO,
-    SEND_TO,                        /* b receives into it */
+    SEND_TO,                        /* b receives into plugged memory */
     WAYS,
 } Way;
 
-/* The memory goes while a transfer of a megabyte from or to it is under way. */
+/* Unplug the memory during a transfer of a megabyte from or to it. */
 static void lose_memory(Way way)
 {
     static const RdmaWcStatus status[WAYS] = {
@@ -392,7 +395,7 @@ static void lose_memory(Way way)
     use_all_of_dma_mr(&t, true);
 }
 
-static void test_memory_goes_amid_a_transfer(void)
+static void test_memory_goes_during_a_transfer(void)
 {
     for (Way way = 0; way < WAYS; way++) {
         lose_memory(way);
@@ -402,6 +405,6 @@ static void test_memory_goes_amid_a_transfer(void)
 const QRdmaTest net_hotplug_tests[] = {
     { "dma-mr-follows-memory", test_dma_mr_follows_memory },
     { "region-loses-its-memory", test_region_loses_its_memory },
-    { "memory-goes-amid-a-transfer", test_memory_goes_amid_a_transfer },
+    { "memory-goes-during-a-transfer", test_memory_goes_during_a_transfer },
     {}
 };

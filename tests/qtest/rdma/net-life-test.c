@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Two virtio-rdma devices: connections come and go, and QEMU keeps nothing of
- * them.
+ * Two virtio-rdma devices: connections come and go, and QEMU frees all of their
+ * memory.
  */
 #include "qemu/osdep.h"
 #include "hw/pci/pci_regs.h"
 #include "net-test.h"
 
-/* Connections until the memory of guest and test is given back */
+/* Connections until guest and test free their memory */
 #define AT_ONCE 50
 #define WARM_UP 2
 #define ROUNDS 6
@@ -16,7 +16,7 @@
 /* KiB by which the heap grows until it has no holes to speak of */
 #define FILL 264
 
-/* KiB that may come without being lost, in steps of what brk() takes. */
+/* KiB of growth that are not a leak, in steps of brk() */
 #define NOISE (AT_ONCE * ROUNDS)
 
 /* KiB of private memory of QEMU. */
@@ -33,7 +33,7 @@ static uint64_t private_memory(QTestState *qts)
     return g_ascii_strtoull(found + strlen("VmData:"), NULL, 10);
 }
 
-/* Objects that keep so many bytes, until the heap has grown by some KiB. */
+/* Make objects of this size until the heap has grown by FILL KiB. */
 static void fill_heap_with(QTestState *qts, size_t size, uint64_t growth)
 {
     g_autofree char *data = g_strnfill(size, 'x');
@@ -61,9 +61,9 @@ static void fill_heap_with(QTestState *qts, size_t size, uint64_t growth)
 }
 
 /*
- * What the start of QEMU has freed would hide what is lost: take it, with
- * objects of many small blocks, until the heap has to grow. Larger ones, still
- * below what malloc() maps, take most of it sooner.
+ * Memory that was freed at QEMU's start would hide a leak. Fill it with objects
+ * of many small blocks until the heap has to grow. Larger objects, still below
+ * the mmap threshold of malloc(), fill most of it sooner.
  */
 static void fill_heap(QTestState *qts)
 {
@@ -92,7 +92,9 @@ static void end_destroy(NetEnd *e)
     assert_ok(qrdma_dealloc_pd(e->pd));
 }
 
-/* A message, a WRITE and a READ; a receive is left when the QPs go. */
+/*
+ * Do a SEND, a WRITE and a READ. A receive is left when the QPs are destroyed.
+ */
 static void connect_once(Net *net)
 {
     NetEnd a = end_new(net->dev[0]);
@@ -147,9 +149,9 @@ static void test_connections_leave_nothing(NetKind kind)
 }
 
 /*
- * When the driver has left without a reset, memory belongs to somebody else.
- * The peer tries on until the device is back; on a host's device it gives up,
- * for the QP was moved to ERR there.
+ * When the driver has left without a reset, other software owns the memory. The
+ * peer retries until the device is back. With a device of the host it gives up,
+ * because the QP was moved to ERR there.
  */
 static void check_peer_is_kept_out(NetKind kind, bool bus_master)
 {

@@ -53,7 +53,7 @@ static void test_rnr_is_waited_for(NetKind kind)
     /* long, and still not given up: rnr_retry 7 is endless */
     pass_time(p.net, 20 * RNR_NS);
     qrdma_expect_none(p.a.scq);
-    /* A receive ends it: no time passes from here on. */
+    /* A receive ends the retries: no time passes from here on. */
     net_post_recv(&p.b, 2, 0, 3000);
     qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, NULL);
     qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, NULL);
@@ -93,8 +93,8 @@ static void test_rnr_timer_is_honoured(NetKind kind)
 }
 
 /*
- * The ACK of the first message says that there are no more receives. One more
- * may be refused; the others wait for theirs. No time passes.
+ * The ACK of the first message reports that no receives are left. One more
+ * message may be refused. The others wait for receives, and no time passes.
  */
 static void test_slow_receiver_costs_no_naks(NetKind kind)
 {
@@ -142,7 +142,7 @@ static void test_rnr_retry_runs_out(NetKind kind)
     }
 }
 
-/* The peer's QP is gone: nobody answers. */
+/* The peer's QP is gone, so there are no answers. */
 static void test_retries_run_out(NetKind kind)
 {
     for (int retries = 0; retries <= 7; retries += 7) {
@@ -190,7 +190,7 @@ static void test_timeout_0_is_endless(NetKind kind)
     qrdma_expect_none(p.a.scq);
 }
 
-/* What waits while the link is down is sent when it is up again. */
+/* Requests that wait while the link is down are sent when it is up again. */
 static void test_link_down_and_up(NetKind kind)
 {
     QRdmaPath path = { .timeout = TIMEOUT_CODE };
@@ -211,13 +211,13 @@ static void test_link_down_and_up(NetKind kind)
     qrdma_mr_check(p.b.mr, 0, 3000, 0x21);
 }
 
-/* How far a connection is when the other QEMU dies. */
+/* Progress of a connection when the other QEMU dies */
 typedef enum Stage {
     UNCONNECTED,
     INITIALIZED,
     READY_TO_RECEIVE,
     READY,
-    SENDING,                        /* nobody receives */
+    SENDING,                        /* the peer has no receives */
     READING,
     AFTER_TRAFFIC,
     STAGES,
@@ -256,7 +256,7 @@ static void connect_up_to(NetPair *p, const QRdmaPath *path, Stage stage)
         }
     }
     if (stage == SENDING || stage == READING) {
-        /* The peer answers nothing any more */
+        /* The peer does not answer any more */
         qtest_qmp_assert_success(p->net->host[1]->qts, "{'execute': 'stop'}");
         post_some(p, stage);
     } else if (stage == AFTER_TRAFFIC) {
@@ -267,7 +267,7 @@ static void connect_up_to(NetPair *p, const QRdmaPath *path, Stage stage)
     }
 }
 
-/* What the peer that has died would have been told. */
+/* Do the steps that the dead peer cannot do any more. */
 static void connect_the_rest(NetPair *p, const QRdmaPath *path, Stage stage)
 {
     if (stage < INITIALIZED) {
@@ -331,7 +331,7 @@ static void check_killed_peer(NetKind kind, Stage stage)
     net_free(net);
 }
 
-/* The other one's device lives on. */
+/* The surviving QEMU's device works on. */
 static void test_peer_is_killed_at_each_stage(NetKind kind)
 {
     for (Stage stage = UNCONNECTED; stage < STAGES; stage++) {

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Two virtio-rdma devices: more than one of everything, and changes while
- * traffic runs.
- */
+/* Two virtio-rdma devices: many objects, and changes while traffic runs. */
 #include "qemu/osdep.h"
 #include "net-test.h"
 
 #define N_QPS 5
 
-/* Each QP's completions are in order, whatever the others do. */
+/* The completions of each QP are in order, independent of other QPs. */
 static void test_many_qps_share_a_cq(NetKind kind)
 {
     NetPair p = net_pair_new(net_shared(kind), RDMA_QPT_RC);
@@ -48,7 +45,10 @@ static void test_many_qps_share_a_cq(NetKind kind)
     }
 }
 
-/* The ring holds more than the QP was made for: the rest waits there. */
+/*
+ * The ring holds more WQEs than the QP has room for. The rest waits in the
+ * ring.
+ */
 static void test_more_wqes_than_the_qp_takes(NetKind kind)
 {
     NetPair p = net_pair_new(net_shared(kind), RDMA_QPT_RC);
@@ -112,7 +112,7 @@ static void test_max_dest_rd_atomic_under_reads(NetKind kind)
         assert_ok(qrdma_modify_qp_state(p.b.qp, RDMA_QPS_SQD));
         assert_ok(qrdma_modify_qp(p.b.qp, RDMA_QP_STATE |
                                   RDMA_QP_MAX_DEST_RD_ATOMIC, &attr));
-        /* the peer has to know of it: an error is right, silence is not */
+        /* the peer must get an answer: an error is right, silence is wrong */
         for (int n = 0; n < 12; n++) {
             for (int k = 0; !qrdma_poll_cq(p.a.scq, &wc); k++) {
                 g_assert_cmpint(k, <, 5000);
@@ -229,7 +229,10 @@ static void test_gid_goes_away_under_a_connection(NetKind kind)
     g_assert_cmpint(wc.status, !=, RDMA_WC_SUCCESS);
 }
 
-/* All that a device may have, connected. Memory is safe behind its reset. */
+/*
+ * Connect all QPs that a device may have. After a reset peers cannot write to
+ * memory.
+ */
 static void test_reset_of_all_qps(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_RC, &(QRdmaPath) { .timeout = 8 });

@@ -54,7 +54,7 @@ static void expect_at(NetEnd *to, NetEnd *from, uint64_t wr_id, uint8_t seed)
     qrdma_mr_check(to->mr, 8192 + GRH_LEN, LEN, seed);
 }
 
-static void test_reaches_whoever_is_attached(NetKind kind)
+static void test_reaches_attached_qps(NetKind kind)
 {
     for (int ip = 0; ip < 2; ip++) {
         NetPair p = pair_new(kind);
@@ -63,7 +63,10 @@ static void test_reaches_whoever_is_attached(NetKind kind)
         send_to(&p.a, ip, 10, QRDMA_QKEY);
         qrdma_expect_none(p.b.rcq);
         assert_ok(qrdma_attach_mcast(p.b.qp, groups[ip]));
-        /* the other group, and another Q_Key, are not for it */
+        /*
+         * the QP must not get messages of the other group, or with another
+         * Q_Key
+         */
         send_to(&p.a, !ip, 11, QRDMA_QKEY);
         send_to(&p.a, ip, 12, QRDMA_QKEY + 1);
         qrdma_expect_none(p.b.rcq);
@@ -119,7 +122,7 @@ static void test_blocked_loopback(NetKind kind)
     send_to(&deaf, 0, 3, QRDMA_QKEY);
     expect_at(&p.b, &deaf, 2, 3);
     qrdma_expect_none(deaf.rcq);
-    /* what others send it hears */
+    /* the QP gets messages of other senders */
     send_to(&p.b, 0, 4, QRDMA_QKEY);
     expect_at(&deaf, &p.b, 1, 4);
 }
@@ -141,7 +144,7 @@ static void test_qp_without_buffer(NetKind kind)
 #define MEMBERS 6
 #define LONG 4000
 
-/* More copies than a turn of the main loop makes: the rest comes later. */
+/* More copies than fit in a turn of the main loop: the rest comes later. */
 static void test_many_copies(NetKind kind)
 {
     NetPair p = net_pair_new(net_shared(kind), RDMA_QPT_UD);
@@ -193,7 +196,7 @@ static void test_many_copies(NetKind kind)
 }
 
 const NetTest net_mcast_tests[] = {
-    { "mcast/reaches-whoever-is-attached", test_reaches_whoever_is_attached },
+    { "mcast/reaches-attached-qps", test_reaches_attached_qps },
     { "mcast/reaches-all-qps-of-both-sides",
       test_reaches_all_qps_of_both_sides },
     { "mcast/blocked-loopback", test_blocked_loopback },

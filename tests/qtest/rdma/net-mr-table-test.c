@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Two virtio-rdma devices: regions of large pages, from tables of several
- * levels, and registered anew.
+ * Two virtio-rdma devices: regions of large pages, regions from tables of
+ * several levels, and reregistered regions.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -18,7 +18,7 @@ static NetPair pair_new(NetKind kind)
     return p;
 }
 
-/* Write @entries to tables of which there are @levels; returns the root. */
+/* Write @entries to a tree of @levels levels of tables. Returns the root. */
 static uint64_t make_tables(QRdma *d, uint64_t *entries, uint32_t n,
                             uint32_t levels)
 {

@@ -37,7 +37,7 @@ static void invalidate(NetEnd *e, uint32_t key)
     qrdma_post_expect_wc(e->qp, wr, RDMA_WC_LOCAL_INV);
 }
 
-/* The peer can write to @mr; @works says whether that is so. */
+/* Assert that the peer can write to @mr, or cannot, as @works says. */
 static void try_remote_write(NetPair *p, QRdmaMr *mr, bool works)
 {
     RdmaSge sge = net_sge(&p->a, 0, 3000);
@@ -155,7 +155,7 @@ static void test_reg_mr_rules(NetKind kind)
         g_assert_cmpint(wc.status, !=, RDMA_WC_WR_FLUSH_ERR);
         assert_ok(qrdma_destroy_qp(qp));
     }
-    /* none of that has harmed it */
+    /* the region works in spite of these requests */
     other.b.qp = qrdma_create_loop(p.b.pd, p.b.scq, p.b.rcq);
     fast_register(&other.b, mr, 0x7000100, 3000, NET_ACCESS_ALL);
     try_remote_write(&p, mr, true);
@@ -229,7 +229,7 @@ static void test_deregistered_key_is_dead(NetKind kind)
     try_remote_write(&p, mr, false);
 }
 
-/* The table is the driver's again when the command has been answered. */
+/* The driver may reuse the table after the command is answered. */
 static void test_page_table_is_read_once(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
@@ -239,7 +239,7 @@ static void test_page_table_is_read_once(NetKind kind)
     try_remote_write(&p, mr, true);
 }
 
-/* A peer's range sweep over a page that is not RAM hits nothing. */
+/* A peer that accesses a page that is not RAM reaches no registers. */
 static void test_page_that_is_not_ram(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);

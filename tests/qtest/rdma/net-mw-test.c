@@ -95,7 +95,7 @@ static void test_ends_where_it_ends(NetKind kind)
         qrdma_mr_fill(w.mr, 0, LEN, 9);
         post(&w, bad[i].opcode, bad[i].addr, bad[i].len);
         qrdma_expect(w.p.a.scq, 7, RDMA_WC_REM_ACCESS_ERR);
-        /* what lies around it was not touched */
+        /* the bytes around the window are unchanged */
         qrdma_mr_check(w.mr, 0, 4000, 9);
     }
 }
@@ -159,7 +159,7 @@ static void test_from_another_qp(NetKind kind)
     }
 }
 
-/* A window that is freed takes nothing of its region along. */
+/* Freeing a window leaves its region unchanged. */
 static void test_dealloc(NetKind kind)
 {
     Pair w = pair_new(kind, RDMA_MW_TYPE_1);

@@ -113,7 +113,7 @@ static void test_atomic_write_without_inline_room(NetKind kind)
     qrdma_post_expect(p.a.qp, wr, RDMA_WC_LOC_QP_OP_ERR);
 }
 
-/* Who did not ask for them has no such opcodes, */
+/* A driver that did not negotiate the feature has no such opcodes, */
 static void test_not_negotiated_here(NetKind kind)
 {
     NetPair p = pair_new(kind, F_ATOMIC_WRITE);
@@ -126,7 +126,7 @@ static void test_not_negotiated_here(NetKind kind)
     qrdma_post_expect(p.a.qp, wr, RDMA_WC_LOC_QP_OP_ERR);
 }
 
-/* and answers none. */
+/* and refuses requests with them. */
 static void test_not_negotiated_there(NetKind kind)
 {
     Net *net = net_shared(kind);
@@ -155,7 +155,10 @@ static void test_not_negotiated_there(NetKind kind)
     }
 }
 
-/* Nothing is offered that could persist: no region, and no FLUSH. */
+/*
+ * The device offers no persistence: neither persistent regions nor such a
+ * FLUSH.
+ */
 static void test_persistence_is_refused(NetKind kind)
 {
     NetPair p = pair_new(kind, BOTH);

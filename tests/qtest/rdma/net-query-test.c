@@ -191,7 +191,7 @@ static void test_attributes(NetKind kind)
     g_assert_true(qdict_get_bool(detail, "direct") == p.a.dev->direct);
     g_assert_true(qdict_haskey(detail, "dgid"));
     if (qrdma_ibdev()) {
-        /* What the host counts is left out, not told wrongly. */
+        /* Numbers that only the host knows are left out. */
         g_assert_false(qdict_haskey(qp, "sq-psn"));
         g_assert_false(qdict_haskey(detail, "progress"));
     } else {
@@ -199,7 +199,7 @@ static void test_attributes(NetKind kind)
         expect_int(qp, "rq-psn", PSN_B);
     }
     qobject_unref(qp);
-    /* What is not set any more is not told of. */
+    /* Attributes that are not set any more are left out. */
     assert_ok(qrdma_modify_qp_state(p.a.qp, RDMA_QPS_RESET));
     qp = query_qp(&p);
     detail = qdict_get_qdict(qp, "detail");
@@ -243,7 +243,7 @@ static void check_last_error(QDict *qp, const char *status, uint64_t wr_id)
     g_assert_cmpuint(get_uint(error, "time"), >, 0);
 }
 
-/* Nobody answers: the work is outstanding, and then is an error. */
+/* The peer does not answer: the work is outstanding, and then fails. */
 static void test_silent_peer(NetKind kind)
 {
     QRdmaPath path = {
@@ -289,7 +289,7 @@ static void test_silent_peer(NetKind kind)
     qobject_unref(qp);
 }
 
-/* It is refused by the peer, and the QP is in ERR. */
+/* The peer refuses the request, and the QP goes to ERR. */
 static void make_error(NetPair *p, uint64_t wr_id)
 {
     RdmaSge sge = net_sge(&p->a, 0, 8);
@@ -325,7 +325,7 @@ static QDict *take_events(NetPair *p, int *n)
     QTestState *qts = p->a.dev->host->qts;
     QDict *last = NULL, *event;
 
-    /* What comes before the answer is there then. */
+    /* All events from before the answer are there after this command. */
     qtest_qmp_assert_success(qts, "{'execute': 'query-status'}");
     *n = 0;
     while ((event = qtest_qmp_event_ref(qts, EVENT))) {
@@ -346,7 +346,7 @@ static NetPair quiet_pair(NetKind kind)
     NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
     int n;
 
-    /* Those of tests before that are late, and then the pause behind them */
+    /* Late events of earlier tests, and then the pause after them */
     for (int i = 0; i < 2; i++) {
         net_clock_step(p.net, 2 * SECOND);
         qobject_unref(take_events(&p, &n));
@@ -354,7 +354,7 @@ static NetPair quiet_pair(NetKind kind)
     return p;
 }
 
-/* Returns the number of errors that it tells of. */
+/* Returns the number of errors in the event. */
 static int64_t check_event(NetPair *p, QDict *event, uint64_t wr_id)
 {
     QDict *data = qdict_get_qdict(event, "data");
@@ -390,7 +390,7 @@ static void test_events_are_limited(NetKind kind)
             qrdma_reconnect(p.a.qp, p.b.qp, NULL);
         }
     }
-    /* The last one comes when its time has come, and tells of the others. */
+    /* The last event comes after the pause, and counts the other errors. */
     net_clock_step(p.net, SECOND);
     event = take_events(&p, &n);
     g_assert_cmpint(n, ==, 1);
@@ -399,7 +399,7 @@ static void test_events_are_limited(NetKind kind)
     g_assert_null(take_events(&p, &n));
 }
 
-/* What is wrong, and what to do about it */
+/* Errors name what is wrong, and what to do about it. */
 static void test_refusals(NetKind kind)
 {
     static const struct {

@@ -78,7 +78,7 @@ static void test_write(NetKind kind)
         qrdma_mr_fill(p.a.mr, 3, lengths[i], i);
         qrdma_post_expect_wc(p.a.qp, wr, RDMA_WC_RDMA_WRITE);
         qrdma_mr_check(p.b.mr, 901, lengths[i], i);
-        /* and nothing beside it */
+        /* and the bytes around it are unchanged */
         qrdma_mr_read(p.b.mr, 900, &after[0], 1);
         qrdma_mr_read(p.b.mr, 901 + lengths[i], &after[1], 1);
         g_assert_cmpmem(before, 2, after, 2);
@@ -154,7 +154,7 @@ static void test_atomics(NetKind kind)
     value -= 0x100;
     g_assert_cmphex(SEEN(p.b.mr, at), ==, value);
 
-    /* a comparison that holds, then one that does not */
+    /* a comparison that succeeds, then one that fails */
     for (int i = 0; i < 2; i++) {
         wr.wr_id = 10 + i;
         wr.opcode = RDMA_WR_ATOMIC_CMP_AND_SWP;
@@ -305,7 +305,7 @@ static void test_fence_waits_for_reads(NetKind kind)
 
     for (int i = 0; i < 5; i++) {
         qrdma_mr_fill(p.b.mr, 0, 20000, i);
-        /* read it, and send what was read back to another place */
+        /* read the bytes, and write them back to another place */
         wr = qrdma_rdma_wr(RDMA_WR_RDMA_READ, 1, &sge, p.b.mr, 0);
         qrdma_post_send(p.a.qp, &wr);
         wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 2, &sge, p.b.mr, 40000);
@@ -410,7 +410,7 @@ static void test_uc(NetKind kind)
             qrdma_mr_fill(p.a.mr, 3, lengths[i], i + 1);
             qrdma_post_send(p.a.qp, &wr);
             qrdma_expect_wc(p.a.scq, 1, RDMA_WC_RDMA_WRITE, &wc);
-            /* what follows is behind it on the wire */
+            /* the next request is after this one on the wire */
             wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE_WITH_IMM, 2, &sge, p.b.mr,
                                60001);
             net_post_recv(&p.b, 3, 0, 0);

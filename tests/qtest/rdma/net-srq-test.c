@@ -45,7 +45,7 @@ static Fan fan_new(NetKind kind, RdmaQpType type, uint32_t max_wr)
     return f;
 }
 
-/* Where the message goes that takes receive @n. */
+/* Offset of the buffer of receive @n */
 static uint64_t slot(unsigned n)
 {
     return n % SLOTS * 8192;
@@ -58,7 +58,7 @@ static void post_recv(Fan *f, unsigned n)
     qrdma_srq_recv(f->srq, n, &sge);
 }
 
-/* The device is not told of it. */
+/* Post a receive without a kick. */
 static void post_recv_unkicked(Fan *f, unsigned n)
 {
     RdmaSge sge = net_sge(&f->p.b, slot(n), 8192);
@@ -114,7 +114,7 @@ static void test_two_qps_share(NetKind kind)
     Fan f = fan_new(kind, RDMA_QPT_RC, 8);
 
     for (unsigned n = 0; n < 40; n++) {
-        /* by turns, and now and then twice */
+        /* alternate, and sometimes send twice */
         int which = n % 3 % 2;
         RdmaWrOpcode opcode = n % 2 ? RDMA_WR_SEND : RDMA_WR_SEND_WITH_IMM;
 
@@ -175,8 +175,8 @@ static void test_empty_queue_is_not_ready(NetKind kind)
     }
 }
 
-/* See test_ud_finds_what_nobody_told_of(). */
-static void test_finds_what_nobody_told_of(NetKind kind)
+/* See test_ud_finds_receives_without_a_kick(). */
+static void test_finds_receives_without_a_kick(NetKind kind)
 {
     static const RdmaQpType types[] = { RDMA_QPT_RC, RDMA_QPT_UD };
 
@@ -206,20 +206,20 @@ static void test_limit_event(NetKind kind)
         post_send(&f, n % 2, RDMA_WR_SEND, n, 100);
         expect(&f, n % 2, RDMA_WR_SEND, n, 100);
         if (n == 1) {
-            /* six are left; told once, and armed no more */
+            /* six are left: one event, and the limit is disarmed */
             qrdma_expect_event(d, RDMA_EVENT_SRQ_LIMIT_REACHED, f.srq->srqn);
             assert_ok(qrdma_query_srq(f.srq, &attr));
             g_assert_cmpuint(attr.limit, ==, 0);
         }
     }
-    /* armed while it is below already */
+    /* armed while the count is below the limit already */
     assert_ok(qrdma_modify_srq(f.srq, 3));
     qrdma_expect_event(d, RDMA_EVENT_SRQ_LIMIT_REACHED, f.srq->srqn);
     qrdma_expect_no_event(d);
 }
 
-/* What is in the virtqueue is posted, whether the device has seen it or not. */
-static void test_limit_counts_what_nobody_told_of(NetKind kind)
+/* WQEs in the virtqueue are posted, whether the device has seen them or not. */
+static void test_limit_counts_receives_without_a_kick(NetKind kind)
 {
     Fan f = fan_new(kind, RDMA_QPT_RC, 8);
     QRdma *d = f.p.b.dev;
@@ -253,14 +253,14 @@ static void test_last_wqe_event(NetKind kind)
     assert_ok(qrdma_modify_qp_state(f.to[0], RDMA_QPS_ERR));
     qrdma_expect_event(f.p.b.dev, RDMA_EVENT_LAST_WQE_REACHED,
                        f.to[0]->qpn);
-    /* nothing of the queue is flushed: the other one goes on */
+    /* the SRQ is not flushed: the other QP goes on */
     qrdma_expect_none(f.p.b.rcq);
     post_send(&f, 1, RDMA_WR_SEND, 1, 100);
     expect(&f, 1, RDMA_WR_SEND, 1, 100);
     qrdma_expect_no_event(f.p.b.dev);
 }
 
-/* What a driver must not do to the queue of an SRQ that is in use */
+/* Break a rule for the queue of an SRQ that is in use. */
 static void spoil(QRdmaSrq *srq)
 {
     if (srq->wq.ring) {
@@ -272,7 +272,7 @@ static void spoil(QRdmaSrq *srq)
     qrdma_doorbell(srq->dev, QRDMA_DIRECT_DOORBELL, srq->wq.bell);
 }
 
-/* The SRQ is in error, and each of its QPs, which take no more of it. */
+/* The SRQ and each of its QPs are in error, and take no more WQEs. */
 static void test_spoilt_queue_is_an_event(NetKind kind)
 {
     Fan f = fan_new(kind, RDMA_QPT_RC, 8);
@@ -300,11 +300,11 @@ const NetTest net_srq_tests[] = {
     { "srq/two-qps-share", test_two_qps_share },
     { "srq/datagrams", test_datagrams },
     { "srq/write-with-immediate-data", test_write_with_immediate_data },
-    { "srq/finds-what-nobody-told-of", test_finds_what_nobody_told_of },
+    { "srq/finds-receives-without-a-kick", test_finds_receives_without_a_kick },
     { "srq/empty-queue-is-not-ready", test_empty_queue_is_not_ready },
     { "srq/limit-event", test_limit_event },
-    { "srq/limit-counts-what-nobody-told-of",
-      test_limit_counts_what_nobody_told_of },
+    { "srq/limit-counts-receives-without-a-kick",
+      test_limit_counts_receives_without_a_kick },
     { "srq/last-wqe-event", test_last_wqe_event },
     { "srq/spoilt-queue-is-an-event", test_spoilt_queue_is_an_event },
     {}

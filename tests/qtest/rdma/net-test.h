@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * What the tests of two connected virtio-rdma devices have in common.
- */
+/* Common parts of the tests of two connected virtio-rdma devices. */
 #ifndef TESTS_RDMA_NET_TEST_H
 #define TESTS_RDMA_NET_TEST_H
 
@@ -29,7 +27,7 @@ typedef struct Net {
     char *dir;                      /* of sockets */
 } Net;
 
-/* One side of a connection: a QP with all that it needs. */
+/* One side of a connection: a QP and the objects that it needs. */
 typedef struct NetEnd {
     QRdma *dev;
     QRdmaPd *pd;
@@ -49,15 +47,15 @@ typedef struct NetPair {
 /* Devices that no other test uses; @extra is put on both command lines. */
 Net *net_new(NetKind kind, const char *extra);
 void net_free(Net *net);
-/* Shared by the tests of one kind; devices are started anew. */
+/* Shared by the tests of one kind; devices are started again. */
 Net *net_shared(NetKind kind);
 void net_shared_quit(void);
 
 /* A QP on each side, not connected yet. */
 NetPair net_pair_new(Net *net, RdmaQpType type);
-/* The same, with @features beside the usual ones. */
+/* The same, with @features besides the usual ones */
 NetPair net_pair_new_with(Net *net, RdmaQpType type, uint64_t features);
-/* The same for drivers that know no more than the RFC's device */
+/* The same for drivers that know only the RFC's device */
 NetPair net_pair_rfc(Net *net, RdmaQpType type, uint64_t features);
 /* On shared devices, connected. @path NULL: the usual one. */
 NetPair net_pair(NetKind kind, RdmaQpType type, const QRdmaPath *path);
@@ -84,7 +82,7 @@ typedef struct NetTest {
     NetWhere where;
 } NetTest;
 
-/* Register each test for each kind of link that it is for. */
+/* Register each test for each kind of link that supports it. */
 void net_add_tests(const NetTest *tests);
 
 extern const NetTest net_rc_tests[];
@@ -104,7 +102,7 @@ extern const NetTest net_many_tests[];
 extern const NetTest net_query_tests[];
 extern const NetTest net_fault_tests[];
 extern const NetTest net_fault_life_tests[];
-/* Of the device that rdma-roce is behind */
+/* Tests of the only device of an rdma-roce backend */
 extern const QRdmaTest net_fault_alone_tests[];
 extern const QRdmaTest migrate_tests[];
 extern const QRdmaTest migrate_backlog_tests[];

@@ -163,7 +163,7 @@ static void test_qkey_with_bit_31_is_the_qps_own(NetKind kind)
     qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, NULL);
 }
 
-/* IBTA 9.8.3.1: there is nobody to complain to. */
+/* IBTA 9.8.3.1: datagrams have no NAK. */
 static void test_ud_without_receive_buffer_is_dropped(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
@@ -179,10 +179,10 @@ static void test_ud_without_receive_buffer_is_dropped(NetKind kind)
 }
 
 /*
- * A send may be looked at before the receives that were posted first, as each
- * queue has a notification of its own.
+ * The device may process a send before receives that were posted first, because
+ * each queue has its own notification.
  */
-static void test_ud_finds_what_nobody_told_of(NetKind kind)
+static void test_ud_finds_receives_without_a_kick(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
     RdmaSge src = net_sge(&p.a, 0, 100);
@@ -191,7 +191,7 @@ static void test_ud_finds_what_nobody_told_of(NetKind kind)
 
     if (p.b.dev->features & QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS)) {
         g_test_skip("an adapter of the host takes messages when they come, "
-                    "and has the receives that it was told of");
+                    "and has only receives that were kicked");
         return;
     }
     for (int i = 0; i < 3; i++) {
@@ -208,7 +208,7 @@ static void test_ud_finds_what_nobody_told_of(NetKind kind)
     }
 }
 
-static void test_ud_to_nobody(NetKind kind)
+static void test_ud_to_a_missing_qp(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
     const uint32_t qpns[] = {
@@ -225,7 +225,7 @@ static void test_ud_to_nobody(NetKind kind)
     qrdma_expect_none(p.b.rcq);
 }
 
-/* A QPN has 24 bits: what is above them does not get to the wire. */
+/* A QPN has 24 bits: higher bits do not get to the wire. */
 static void test_ud_to_a_wide_qpn(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
@@ -263,8 +263,8 @@ static void test_ud_from_empty_gid_entry_fails(NetKind kind)
 }
 
 /*
- * IBTA 9.9.3, class D: dropped without a word, so that no stranger can end
- * the QP's life. The buffer takes the next datagram that fits.
+ * IBTA 9.9.3, class D: the datagram is dropped without an error, so that no
+ * stranger can break the QP. The buffer takes the next datagram that fits.
  */
 static void test_ud_receive_buffer_too_small(NetKind kind)
 {
@@ -350,8 +350,9 @@ const NetTest net_ud_tests[] = {
       test_qkey_with_bit_31_is_the_qps_own },
     { "ud/without-receive-buffer-is-dropped",
       test_ud_without_receive_buffer_is_dropped },
-    { "ud/finds-what-nobody-told-of", test_ud_finds_what_nobody_told_of },
-    { "ud/to-nobody", test_ud_to_nobody },
+    { "ud/finds-receives-without-a-kick",
+      test_ud_finds_receives_without_a_kick },
+    { "ud/to-a-missing-qp", test_ud_to_a_missing_qp },
     { "ud/to-a-wide-qpn", test_ud_to_a_wide_qpn },
     { "ud/from-empty-gid-entry-fails", test_ud_from_empty_gid_entry_fails },
     { "ud/receive-buffer-too-small", test_ud_receive_buffer_too_small },

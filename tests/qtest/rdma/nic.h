@@ -7,7 +7,7 @@
 
 #include "libqos/virtio-rdma.h"
 
-/* Buffers that it has at first */
+/* Initial number of buffers */
 #define NIC_BUFS 16
 
 typedef struct Nic {
@@ -19,7 +19,7 @@ typedef struct Nic {
 
 void nic_start(Nic *nic, QRdmaHost *host, int slot);
 void nic_stop(Nic *nic);
-/* Give it one buffer more. */
+/* Give the NIC one more buffer. */
 void nic_add_buffer(Nic *nic);
 /* The size of the next frame that the NIC got, or 0. */
 size_t nic_recv(Nic *nic, uint8_t *frame);

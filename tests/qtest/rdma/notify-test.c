@@ -21,7 +21,7 @@ static TestPair rfc_pair(void)
     return test_pair_on(test_rfc_device(), RDMA_QPT_RC, 64, NULL);
 }
 
-/* One message from a to b; both completions are taken. */
+/* Send one message from a to b, and take both completions. */
 static void message(TestPair *t, uint32_t flags)
 {
     RdmaSge from = qrdma_sge(t->mr_a, 0, 32);
@@ -214,7 +214,9 @@ static void test_new_cq_is_not_armed(void)
     g_assert_false(irq(t.cq_b));
 }
 
-/* Completions can be polled in their buffers, however those are cut. */
+/*
+ * Completions can be polled in their buffers, whatever descriptors these have.
+ */
 static void test_status_is_written_last(void)
 {
     const uint32_t size = sizeof(struct virtio_rdma_cqe_ex);
@@ -261,7 +263,7 @@ static void test_work_queues_interrupt_on_demand(void)
 {
     TestPair t = rfc_pair();
 
-    /* a driver that watches its CQs suppresses these */
+    /* a driver that polls its CQs suppresses these */
     qtest_writew(t.dev->host->qts, t.a->sq.ring->pci.vq.avail,
                  VRING_AVAIL_F_NO_INTERRUPT);
     qtest_writew(t.dev->host->qts, t.b->rq.ring->pci.vq.avail,

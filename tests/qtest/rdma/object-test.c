@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * virtio-rdma: protection domains, completion queues and queue pairs come
- * and go; who depends on whom.
+ * virtio-rdma: protection domains, completion queues and queue pairs come and
+ * go, and depend on each other.
  */
 #include "qemu/osdep.h"
 #include "qemu/host-utils.h"
@@ -108,7 +108,7 @@ static void test_numbers_without_object(void)
     }
 }
 
-/* Where objects of one kind are, there may be none of another. */
+/* A number of an object of one kind does not name an object of another kind. */
 static void test_numbers_of_other_kinds(void)
 {
     static const uint8_t commands[] = {
@@ -151,7 +151,7 @@ static void test_numbers_of_other_kinds(void)
     }
 }
 
-/* What was destroyed is as unknown as what never was. */
+/* The number of a destroyed object is as unknown as one that was never used. */
 static void test_numbers_of_what_was_destroyed(void)
 {
     QRdma *d = test_device();
@@ -408,8 +408,8 @@ static void test_destroy_in_every_wrong_order_is_busy(void)
 }
 
 /*
- * Old buffers of one CQ shall not serve the next: a queue that was reset is
- * taken before one that was not, whatever their order.
+ * Old buffers of one CQ must not serve the next CQ. So a queue that was reset
+ * is used before one that was not, whatever their order.
  */
 static void test_number_whose_ring_was_reset_comes_first(void)
 {
@@ -443,8 +443,8 @@ static void renew_rings(QRdma *d, uint32_t qpn)
 }
 
 /*
- * A number that was freed comes back last, so that who still names the old
- * object does not reach the new one.
+ * A freed number is reused last, so that a stale reference to the old object
+ * does not reach a new one.
  */
 static void test_numbers_are_handed_out_round_robin(void)
 {
@@ -482,8 +482,8 @@ static void test_numbers_are_handed_out_round_robin(void)
 }
 
 /*
- * Those that peers see begin anywhere: QPNs and keys of one guest say nothing
- * about those of another.
+ * Numbers that peers see begin at a random value: QPNs and keys of one guest
+ * tell nothing about those of another.
  */
 static void test_numbers_that_peers_see_begin_anywhere(void)
 {
@@ -532,7 +532,7 @@ static void test_rings_that_cannot_serve_are_passed_over(void)
         g_assert_cmpuint(qpn, !=, 3);
         g_assert_cmpuint(qpn, !=, 5);
     }
-    /* of what is left one is too small, the other is not set up */
+    /* of the other two one is too small, and one is not set up */
     assert_status(qrdma_try_create_qp(d, &init, &qpn), INVAL);
     init.cap.max_recv_wr = 16;
     assert_ok(qrdma_try_create_qp(d, &init, &qpn));

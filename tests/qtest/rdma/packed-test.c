@@ -19,7 +19,7 @@ typedef struct Fixture {
     QRdmaQp *qp;
 } Fixture;
 
-/* Sends stay in flight: the peer is not there, and time stands still. */
+/* Sends stay in flight, because the peer is absent and time stands still. */
 static void start_qp(Fixture *f)
 {
     QRdmaPath path = { .mtu = RDMA_MTU_1024 };
@@ -50,7 +50,7 @@ static Fixture fixture_new(const char *props, uint64_t features)
     return f;
 }
 
-/* The device says that it is broken, and a reset heals it. */
+/* Expect that the device needs a reset, and works after it. */
 static void fixture_free_broken(Fixture *f)
 {
     uint32_t pdn;
@@ -61,7 +61,7 @@ static void fixture_free_broken(Fixture *f)
     qrdma_host_stop(f->host);
 }
 
-/* A send of @n descriptors from position @at on, whatever lies there. */
+/* Post a send of @n descriptors from position @at on, over any others there. */
 static void post_chain(Fixture *f, uint16_t at, uint16_t n, uint16_t id,
                        bool odd_lap)
 {
@@ -85,7 +85,7 @@ static void post_chain(Fixture *f, uint16_t at, uint16_t n, uint16_t id,
     qrdma_settle(f->d);
 }
 
-/* All sends come back. The status is of no interest here. */
+/* Return all sends, with any status. */
 static void return_all(Fixture *f)
 {
     qrdma_modify_qp_state(f->qp, RDMA_QPS_RESET);
@@ -93,8 +93,9 @@ static void return_all(Fixture *f)
 }
 
 /*
- * Two chains that together have more descriptors than the ring: returned at
- * once they led out of it. The second time that was written to.
+ * Two chains that together have more descriptors than the ring. Returned at
+ * once, they must not lead out of the ring. The second time the device would
+ * write there.
  */
 static void check_longer_than_the_ring(const char *props, uint64_t features)
 {
@@ -141,8 +142,8 @@ static void write_queue_size(Fixture *f, const QRdmaRing *ring, uint16_t size)
 }
 
 /*
- * The ring of a virtqueue in use cannot be made smaller than what was used of
- * it already: the place of the next element would lie behind its end.
+ * The ring of a virtqueue in use cannot be made smaller than its used index, or
+ * the next element would lie after the end of the ring.
  */
 static void test_size_of_an_enabled_queue(void)
 {

@@ -37,7 +37,7 @@ static void test_too_early(void)
     qrdma_host_stop(host);
 }
 
-/* Addresses of the shared region, and in it, outside of RAM */
+/* The shared region, or an address in it, is outside of RAM. */
 static void test_bad_region(void)
 {
     QRdmaHost *host = pv_host_start("");
@@ -62,7 +62,7 @@ static void test_bad_region(void)
             bad[i / ARRAY_SIZE(fields)] % RDMA_PAGE_SIZE) {
             g_assert_cmpint(qpvrdma_read(d, PVRDMA_REG_ERR), !=, 0);
         } else {
-            /* The slots are looked at when a command comes. */
+            /* The device checks the slots when a command comes. */
             qpvrdma_write(d, PVRDMA_REG_REQUEST, 0);
         }
     }
@@ -155,7 +155,7 @@ static void test_bad_qps(void)
     qps[2].max_send_sge = 129;
     qps[3].max_recv_sge = 129;
     qps[4].total_chunks = 2;        /* no page for the RQ */
-    qps[5].send_chunks = 20;        /* more than there are in all */
+    qps[5].send_chunks = 20;        /* more than the total */
     qps[6].qp_type = RDMA_QPT_UC;
     qps[7].qp_type = 200;
     qps[8].pd = 77;
@@ -170,7 +170,7 @@ static void test_bad_qps(void)
         req.max_recv_wr = req.max_recv_wr ?: 16;
         req.max_send_sge = req.max_send_sge ?: 2;
         req.max_recv_sge = req.max_recv_sge ?: 2;
-        /* The last one is good. */
+        /* The last case is valid. */
         g_assert_cmpint(!qpvrdma_cmd(p.a.dev, PVRDMA_CMD_CREATE_QP, &req,
                                      sizeof(req), &rsp, sizeof(rsp)), ==,
                         i == ARRAY_SIZE(qps) - 1);
@@ -210,7 +210,7 @@ static void test_bad_num_sge(void)
     pv_pair_free(&p);
 }
 
-/* The head of a CQ that makes no sense, once there seems to be no room */
+/* The device finds an invalid head of a CQ when the CQ seems to be full. */
 static void test_bad_cq_head(void)
 {
     PvPair p = pv_pair_new(3, RDMA_QPT_RC);

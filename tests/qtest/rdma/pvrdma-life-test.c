@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The life of a pvrdma device: what stops it, resets it, and looks at it.
- */
+/* The life of a pvrdma device: stops, resets, and queries from the host. */
 #include "qemu/osdep.h"
 #include "qobject/qdict.h"
 #include "qobject/qlist.h"
@@ -34,7 +32,10 @@ static void set_command(QPvrdma *d, uint16_t set, uint16_t clear)
     qpci_config_writew(d->pci, PCI_COMMAND, (command | set) & ~clear);
 }
 
-/* Nothing is read or written meanwhile; posted work is done afterwards. */
+/*
+ * Without bus master the device reads and writes nothing. It does posted work
+ * afterwards.
+ */
 static void test_bus_master(void)
 {
     PvPair p = pv_pair_new(0, RDMA_QPT_RC);
@@ -47,7 +48,9 @@ static void test_bus_master(void)
     g_assert_false(qpvrdma_poll_cq(p.a.dev, &p.a.scq, &cqe));
     g_assert_cmpint(qpvrdma_ring_head(p.a.dev, &p.a.qp.sq), ==, 0);
     set_command(p.a.dev, PCI_COMMAND_MASTER, 0);
-    /* The device may take that for the end of the driver, and flush. */
+    /*
+     * The device may take the cleared bit for the end of the driver, and flush.
+     */
     cqe = qpvrdma_wait_cq(p.a.dev, &p.a.scq);
     g_assert_cmpint(cqe.wr_id, ==, 1);
     pv_pair_free(&p);

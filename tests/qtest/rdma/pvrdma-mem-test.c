@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory of pvrdma: fast registration and invalidation, which the kernel may
- * have and a process may not.
+ * Memory of pvrdma: fast registration and invalidation, which only the kernel
+ * may use.
  */
 #include "qemu/osdep.h"
 #include "pvrdma-test.h"
@@ -83,7 +83,7 @@ static void test_fast_reg(void)
 
     qpvrdma_post_send(p.a.dev, &p.a.qp, &wqe, NULL);
     pv_expect(&p.a, &p.a.scq, 70, RDMA_WC_SUCCESS, RDMA_WC_REG_MR);
-    /* The directory is the driver's again. */
+    /* The driver may reuse the directory. */
     qtest_memset(p.host->qts, dir.dir, 0xff, RDMA_PAGE_SIZE);
     pv_fill(&p.b, 0, LEN, 3);
     send_to(&p, RDMA_WR_RDMA_WRITE, &mr, RDMA_WC_SUCCESS);
@@ -133,7 +133,7 @@ static void test_bad_fast_reg(void)
     pv_pair_free(&p);
 }
 
-/* Its provider writes other numbers there, and it could name any page. */
+/* A process could name any page. Its provider uses these fields otherwise. */
 static void test_process_may_not(void)
 {
     static const uint32_t opcodes[] = {
@@ -149,7 +149,7 @@ static void test_process_may_not(void)
             .send_flags = RDMA_SEND_SIGNALED,
         };
 
-        /* Such a request is the end of its QP. */
+        /* Such a request breaks its QP. */
         p.a.qp = qpvrdma_create_qp(p.a.dev, 3, p.a.pd, &p.a.scq, &p.a.rcq,
                                    RDMA_QPT_RC);
         pv_end_init(&p.a);

@@ -84,7 +84,7 @@ static void test_gsi(void)
     g_assert_cmpint(mr.lkey, !=, 0);
     g_assert_cmpint(qpvrdma_try_create_qp(d, 0, &req, &qp), ==, 0);
     g_assert_cmpint(qp.qpn, ==, RDMA_QPN_GSI);
-    /* There is one. */
+    /* There is an entry now. */
     req.dir = 0;
     g_assert_cmpint(qpvrdma_try_create_qp(d, 0, &req, &qp), !=, 0);
     g_assert_cmpint(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_QP, RDMA_QPN_GSI),
@@ -98,7 +98,7 @@ static void test_gsi(void)
     qrdma_host_stop(host);
 }
 
-/* A driver that comes after one that has left without a word, and after one */
+/* A driver that comes after one that did not clean up, and after one */
 static void test_again(void)
 {
     QRdmaHost *host = pv_host_start("");
@@ -118,7 +118,7 @@ static void test_again(void)
     qrdma_host_stop(host);
 }
 
-/* Its driver would look for the NIC there. */
+/* The driver of pvrdma would look for the NIC in function 0. */
 static void test_function_0(void)
 {
     QRdmaHost *host = qrdma_host_start("-netdev hubport,id=n0,hubid=0");

@@ -31,7 +31,7 @@ static void test_send(void)
     PvPair p = pv_pair_new(0, RDMA_QPT_RC);
     PvrdmaCqe cqe;
 
-    /* The flag INLINE comes from providers, with SGEs, and means nothing. */
+    /* Providers set the flag INLINE with SGEs: the device ignores the flag. */
     send_some(&p, RDMA_WR_SEND_WITH_IMM,
               RDMA_SEND_SIGNALED | RDMA_SEND_INLINE);
     cqe = pv_expect(&p.b, &p.b.rcq, 22, RDMA_WC_SUCCESS, RDMA_WC_RECV);
@@ -40,7 +40,7 @@ static void test_send(void)
     g_assert_cmphex(ldl_be_p(cqe.ex.imm_data), ==, 0x01020304);
     pv_assert_filled(&p.b, 200, LEN, 1);
     pv_expect(&p.a, &p.a.scq, 11, RDMA_WC_SUCCESS, RDMA_WC_SEND);
-    /* The elements are the driver's again. */
+    /* The driver may reuse the elements. */
     g_assert_cmpint(qpvrdma_ring_head(p.a.dev, &p.a.qp.sq), ==, 1);
     g_assert_cmpint(qpvrdma_ring_head(p.b.dev, &p.b.qp.rq), ==, 1);
     pv_pair_free(&p);
@@ -165,7 +165,7 @@ static void test_solicited(void)
     pv_pair_free(&p);
 }
 
-/* While IMR masks the vector the entry waits. */
+/* The entry waits while IMR masks the vector. */
 static void test_masked(void)
 {
     PvPair p = pv_pair_new(0, RDMA_QPT_RC);
@@ -281,7 +281,7 @@ static void test_query(void)
     pv_pair_free(&p);
 }
 
-/* A transition that there is not fails by err of the reply, not by ERR. */
+/* An invalid transition fails by err of the reply, not by the register ERR. */
 static void test_bad_modify(void)
 {
     PvPair p = pv_pair_new(0, RDMA_QPT_RC);
@@ -294,7 +294,7 @@ static void test_bad_modify(void)
     pv_pair_free(&p);
 }
 
-/* In ERR all that is posted comes back. */
+/* In ERR all posted requests come back. */
 static void test_flush(void)
 {
     PvPair p = pv_pair_new(0, RDMA_QPT_RC);

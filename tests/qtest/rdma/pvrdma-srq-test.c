@@ -54,7 +54,7 @@ static void post(PvEnd *e, Srq *srq, uint64_t wr_id)
                           srq->handle | PVRDMA_UAR_SRQ_RECV);
 }
 
-/* B's QP is one with an SRQ. */
+/* The QP of b has an SRQ. */
 static PvPair pair_with_srq(Srq *srq)
 {
     PvPair p = { .host = pv_host_start("") };
@@ -133,7 +133,7 @@ static void test_limit(void)
     pv_pair_free(&p);
 }
 
-/* The link is the netdev's. */
+/* The port follows the link of the netdev. */
 static void test_port_event(void)
 {
     QRdmaHost *host = pv_host_start("");

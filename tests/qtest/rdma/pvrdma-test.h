@@ -12,7 +12,7 @@
 #define PV_ACCESS (RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE)
 #define PV_QKEY 0x11111111
 
-/* One side: a QP with all that it needs */
+/* One side: a QP and the objects that it needs */
 typedef struct PvEnd {
     QPvrdma *dev;
     uint32_t page;                  /* UAR page, and context */
@@ -48,7 +48,7 @@ PvrdmaSge pv_sge(const PvEnd *e, uint64_t offset, uint32_t len);
 void pv_fill(const PvEnd *e, uint64_t offset, uint32_t len, uint8_t seed);
 void pv_assert_filled(const PvEnd *e, uint64_t offset, uint32_t len,
                       uint8_t seed);
-/* Wait for a completion, and check what it says. */
+/* Wait for a completion, and check its fields. */
 PvrdmaCqe pv_expect(PvEnd *e, QPvrdmaCq *cq, uint64_t wr_id, uint32_t status,
                     uint32_t opcode);
 

@@ -33,7 +33,9 @@ static PvrdmaCqe exchange(PvPair *p, uint32_t qkey)
     return cqe;
 }
 
-/* A provider passes flags as they are: no others than its processes know. */
+/*
+ * A provider passes on flags unchanged, so processes see only flags of verbs.
+ */
 static void test_ud_of_a_process(void)
 {
     PvPair p = pv_pair_new(3, RDMA_QPT_UD);
@@ -46,7 +48,7 @@ static void test_ud_of_a_process(void)
 static void test_ud_of_the_kernel(void)
 {
     PvPair p = pv_pair_new(0, RDMA_QPT_UD);
-    /* That of the QP is meant. */
+    /* This value selects the Q_Key of the QP. */
     PvrdmaCqe cqe = exchange(&p, RDMA_QKEY_CONTROLLED);
 
     g_assert_cmphex(cqe.wc_flags, ==, RDMA_WC_GRH | RDMA_WC_WITH_HDR_TYPE);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * virtio-rdma: what the driver is told of counters of queue pairs.
- */
+/* virtio-rdma: counters of queue pairs that the driver reads. */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
 #include "qobject/qdict.h"
@@ -90,7 +88,7 @@ static void test_sums(void)
     g_assert_cmpuint(loopback(&b, 2, qpns), ==, 6);
     assert_ok(qrdma_query_counters(b.d, 1, all));
     g_assert_cmpuint(all[VIRTIO_RDMA_LOOPBACK_PACKETS], ==, 6);
-    /* One that is named again counts again. */
+    /* A QP named twice counts twice. */
     g_assert_cmpuint(loopback(&b, MAX_QPS, qpns), ==, MAX_QPS / 2 * 6);
 }
 
@@ -125,7 +123,7 @@ static void test_as_query_rdma(void)
     qobject_unref(rsp);
 }
 
-/* A QP has what it counts for as long as it exists, and a new one nothing. */
+/* Counters last as long as their QP, and those of a new QP are 0. */
 static void test_life(void)
 {
     Bench b = bench_new();

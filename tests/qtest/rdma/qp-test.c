@@ -19,7 +19,7 @@
 
 /* Linux leaves the port of a GSI QP out, other drivers may name it. */
 #define GSI_EITHER_WAY PORT
-/* Not for all types alike in the books that drivers are written after. */
+/* Specifications disagree for which types these are valid. */
 #define EITHER_WAY (RDMA_QP_PATH_MIG_STATE | RDMA_QP_RATE_LIMIT)
 
 typedef struct Transition {
@@ -95,7 +95,7 @@ static void masks_of(const Transition *t, RdmaQpType type,
     }
 }
 
-/* Attributes that are good for every transition, from @from to @to. */
+/* Valid attributes for any transition from @from to @to */
 static RdmaQpAttr good_attr(QRdmaQp *qp, RdmaQpState from, RdmaQpState to)
 {
     return (RdmaQpAttr) {
@@ -241,7 +241,7 @@ static bool has_transition(RdmaQpState from, RdmaQpState to)
         return true;
     }
     if (to == RDMA_QPS_ERR) {
-        /* there is nothing in RESET that could fail */
+        /* nothing can fail in RESET */
         return from != RDMA_QPS_RESET;
     }
     for (int i = 0; i < ARRAY_SIZE(transitions); i++) {
@@ -333,7 +333,7 @@ static void test_attributes_come_back(void)
     RdmaQpAttr want = good_attr(rc, RDMA_QPS_INIT, RDMA_QPS_RTR);
     RdmaQpAttr got;
 
-    /* No field has the value that it would have if it were left out */
+    /* No field has the value of a field that is left out. */
     want.ah_attr = qrdma_av(q.d, 1);
     want.ah_attr.sl = 3;
     want.ah_attr.static_rate = 10;
@@ -475,7 +475,7 @@ static void test_numbers_without_qp(void)
     }
 }
 
-/* Others have these attributes; bits that nobody has are wrong. */
+/* Other devices have these attributes. Bits that no device has are invalid. */
 static void test_alternate_path_is_not_supported(void)
 {
     static const struct {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * virtio-rdma: any commands and work requests in any order. Most of them are
- * nearly right, so that they come far. The device goes on answering, and
- * after a reset it is as good as new. GLib prints the seed that repeats it.
+ * virtio-rdma: any commands and work requests in any order. Most requests are
+ * nearly valid, so that they pass the first checks. The device goes on
+ * answering, and after a reset it is as good as new. GLib prints the seed that
+ * repeats it.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -19,8 +20,8 @@ typedef struct Chaos {
     uint64_t scratch;               /* guest memory that may be overwritten */
     uint64_t table;                 /* of its pages */
     uint64_t root;                  /* a table of that table */
-    uint64_t buffers;               /* of what is put into rings */
-    uint32_t keys[MAX_KEY];         /* by number, as the device told last */
+    uint64_t buffers;               /* of descriptors in rings */
+    uint32_t keys[MAX_KEY];         /* by number, as last returned */
 } Chaos;
 
 static uint32_t below(uint32_t n)
@@ -85,7 +86,7 @@ static struct virtio_rdma_reg_user_mr_req some_mr(const Chaos *c)
     };
 }
 
-/* What a QP needs to enter a state. */
+/* Masks of attributes that a QP needs to enter a state */
 static const uint32_t masks_rc[] = { 1, 0x39, 0x129181, 0x12e01, 1, 1, 1 };
 static const uint32_t masks_ud[] = { 1, 0x71, 1, 0x10001, 1, 1, 1 };
 
@@ -139,7 +140,7 @@ static size_t some_create_qp(void *out)
     return sizeof(req);
 }
 
-/* A request of @cmd; those that are not here have words below 9. */
+/* A request of @cmd. Commands without a case have words below 9. */
 static size_t some_request(const Chaos *c, uint8_t cmd, uint8_t *out)
 {
     struct virtio_rdma_reg_user_mr_req mr = some_mr(c);
@@ -181,7 +182,7 @@ static size_t some_request(const Chaos *c, uint8_t cmd, uint8_t *out)
         return some_create_qp(out);
     case VIRTIO_RDMA_CMD_ADD_GID:
     case VIRTIO_RDMA_CMD_DEL_GID:
-        /* without addresses there would soon be no traffic */
+        /* keep GIDs, or there would soon be no traffic */
         return 0;
     }
     for (int i = 0; i < ARRAY_SIZE(words); i++) {
@@ -213,7 +214,7 @@ static void renew_rings(Chaos *c, uint8_t cmd, uint32_t n)
 static void command(Chaos *c)
 {
     uint8_t req[256] = {}, rsp[256] = {};
-    /* more is made than is destroyed */
+    /* commands that create are more frequent */
     static const uint8_t often[] = {
         VIRTIO_RDMA_CMD_CREATE_PD, VIRTIO_RDMA_CMD_CREATE_CQ,
         VIRTIO_RDMA_CMD_CREATE_QP, VIRTIO_RDMA_CMD_CREATE_SRQ,
@@ -256,7 +257,7 @@ static void command(Chaos *c)
     }
 }
 
-/* Connect two QPs, if they are there. */
+/* Connect two QPs if both exist. */
 static void bring_up(Chaos *c)
 {
     uint32_t even = below(4) * 2;
@@ -376,7 +377,7 @@ static size_t some_recv(const Chaos *c, uint8_t *out)
     return qrdma_encode_recv(&wr, out);
 }
 
-/* Put something into a ring, be there an object behind it or not. */
+/* Put a descriptor into a ring, which may have no object. */
 static void work(Chaos *c)
 {
     QRdma *d = c->d;
@@ -395,7 +396,7 @@ static void work(Chaos *c)
         return;
     }
     while (qrdma_ring_get(ring, &head, &used)) {
-        /* it is free again */
+        /* the descriptor is free again */
     }
     if (!ring->nfree) {
         return;

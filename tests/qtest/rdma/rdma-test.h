@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * What the tests of one virtio-rdma device have in common.
- */
+/* Common parts of the tests of one virtio-rdma device. */
 #ifndef TESTS_RDMA_TEST_H
 #define TESTS_RDMA_TEST_H
 
@@ -25,16 +23,16 @@
  * the reset in between is part of what is tested.
  */
 QRdma *test_device(void);
-/* The same, with @features beside the usual ones. */
+/* The same, with @features besides the usual ones */
 QRdma *test_device_with(uint64_t features);
 /* The same, reset and ready for qrdma_prepare() or qrdma_start(). */
-/* For a driver that knows no more than the RFC's device */
+/* A device for a driver that knows only the RFC's device */
 QRdma *test_rfc_device(void);
 QRdma *test_device_reset(void);
 void test_device_quit(void);
 /*
- * Another one, in a QEMU of its own and with options of its own. It is reset;
- * end it by qrdma_host_stop() of its host.
+ * A device with its own QEMU and options. The device is reset. End it with
+ * qrdma_host_stop() of its host.
  */
 QRdma *test_own_device(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 
@@ -61,7 +59,7 @@ TestPair test_loopback_pair(RdmaQpType type, const QRdmaPath *path);
 TestPair test_pair_on(QRdma *d, RdmaQpType type, uint32_t cqe,
                       const QRdmaPath *path);
 
-/* Put both in RESET; completions that are left are dropped. */
+/* Put both QPs in RESET, and drop completions that are left. */
 void test_reset_pair(TestPair *t);
 /* The same, and connect them again. */
 void test_reconnect(TestPair *t);
@@ -80,7 +78,7 @@ typedef struct TestSrqPair {
 
 #define TEST_MSG 100                /* bytes of a message */
 
-/* Of a QP that receives from @srq */
+/* Attributes of a QP that receives from @srq */
 RdmaQpInitAttr test_srq_init(const QRdmaSrq *srq, RdmaQpType type);
 TestSrqPair test_srq_pair(QRdmaPd *pd, QRdmaSrq *srq, RdmaQpType type);
 /* 256 bytes for each receive, at the end of the region */
@@ -93,13 +91,16 @@ void test_srq_transfer(TestSrqPair *p, uint64_t wr_id);
 /* A command that waits in the control queue. */
 typedef struct TestWaiting {
     QRdma *d;
-    uint64_t rsp;                   /* where its status will be; 0xff before */
+    uint64_t rsp;                   /* address of its status; 0xff: none yet */
 } TestWaiting;
 
 /* Make a command available, without a notification. */
 TestWaiting test_enqueue(QRdma *d, uint8_t cmd, const void *req, size_t len,
                          size_t rsp_len);
-/* The same with REG_USER_MR of millions of pages: all tables are one. */
+/*
+ * The same with REG_USER_MR of millions of pages, whose tables are the same
+ * one.
+ */
 TestWaiting test_enqueue_long(QRdmaPd *pd);
 uint8_t test_status_of(const TestWaiting *w);
 

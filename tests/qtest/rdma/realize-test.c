@@ -22,7 +22,7 @@ static void host_start(void)
                             "-device virtio-rdma-pci,id=used,rdmadev=r0");
 }
 
-/* Plugging in a device with these properties fails, and it says so. */
+/* Plugging in a device with these properties fails, with @in_message. */
 static void expect_refusal(const char *props, const char *in_message)
 {
     g_autofree char *cmd = g_strdup_printf(
@@ -312,7 +312,7 @@ static void test_properties_are_listed(void)
     qrdma_host_stop(host);
 }
 
-/* The device says that there are none, and refuses the commands for them. */
+/* The device reports limits of 0, and refuses the commands for such objects. */
 static void test_limits_of_0(void)
 {
     static const struct {
@@ -380,7 +380,7 @@ static void test_limits_of_0(void)
     }
 }
 
-/* Is a driver served that takes these features? */
+/* Does the device accept a driver with these features? */
 static bool takes_features(QRdma *d, uint64_t features)
 {
     QVirtioDevice *vdev = &d->pci->vdev;
@@ -453,8 +453,8 @@ static void test_refused_driver_goes_on(void)
 }
 
 /*
- * A device that is behind an IOMMU, should there be one, says so, and serves
- * no driver that does not know (virtio 1.2, 6.2). flavour-test.c has an IOMMU.
+ * A device with iommu_platform offers ACCESS_PLATFORM, and refuses drivers that
+ * do not accept it (virtio 1.2, 6.2). flavour-test.c has an IOMMU.
  */
 static void test_iommu_platform(void)
 {

@@ -95,7 +95,7 @@ static void test_registers_what_it_carries(void)
     }
 }
 
-/* With the buffer of the WQE the list is the driver's again. */
+/* The driver may reuse the list as soon as it has the buffer of the WQE. */
 static void test_list_is_read_once(void)
 {
     Pair p = pair_new();
@@ -107,7 +107,7 @@ static void test_list_is_read_once(void)
     write_through(&p, 0x50000000, 8192, 0);
 }
 
-/* The RFC's REG_MR does not have these fields: they say nothing. */
+/* The RFC's REG_MR does not have these fields, so they are ignored. */
 static void test_driver_of_the_rfc(void)
 {
     Pair p = pair_on(test_rfc_device());
@@ -168,13 +168,13 @@ static void test_bad_mappings(void)
     for (int i = 0; i < ARRAY_SIZE(bad_list); i++) {
         expect_refusal(&p, &good, bad_list[i]);
     }
-    /* as many pages as it says, and more than the region takes */
+    /* as many pages as the length needs, but more than the region takes */
     wr = reg_wr(p.mr, 0, (MAX_PAGES + 1) * 4096, MAX_PAGES + 1);
     expect_refusal(&p, &wr, p.list);
     page = cpu_to_le64(p.pages[2] + 8);
     qrdma_write(p.t.dev, p.list + 16, &page, 8);
     expect_refusal(&p, &good, p.list);
-    /* what lies behind the last page does not matter */
+    /* bytes after the last page do not matter */
     wr = reg_wr(p.mr, 0x50000000, 8192, 2);
     qrdma_post_reg_pages(p.t.b, &wr, p.list);
     qrdma_expect(p.t.cq_b, WR_ID, RDMA_WC_SUCCESS);
@@ -208,7 +208,7 @@ static void test_bad_regions(void)
     wr = reg_wr(p.mr, 0x50000000, 8192, 2);
     qrdma_post_reg_pages(p.t.b, &wr, p.list);
     qrdma_expect(p.t.cq_b, WR_ID, RDMA_WC_SUCCESS);
-    /* it is valid already */
+    /* the region is valid already */
     expect_refusal(&p, &wr, p.list);
 }
 
@@ -236,7 +236,7 @@ static void use_up_pages(Pair *p, uint32_t npages)
     assert_ok(qrdma_reg_user_mr(d, &req, &rsp));
 }
 
-/* What a WQE has brought is given back, however the WQE ends. */
+/* The pages of a WQE are given back, however the WQE ends. */
 static void test_pages_are_not_lost(void)
 {
     Pair p = pair_new();
@@ -247,7 +247,7 @@ static void test_pages_are_not_lost(void)
 
     /* two for the region, and two for a WQE */
     use_up_pages(&p, 4);
-    /* a list for a region of another PD is not even looked at */
+    /* the list for a region of another PD is not read */
     expect_refusal(&p, &foreign_wr, p.list);
     for (int i = 0; i < 4; i++) {
         qrdma_post_reg_pages(p.t.b, &wr, p.list);
@@ -257,12 +257,12 @@ static void test_pages_are_not_lost(void)
         qrdma_post_reg_pages(p.t.b, &wr, p.list);
         qrdma_expect(p.t.cq_b, WR_ID, RDMA_WC_WR_FLUSH_ERR);
         test_reconnect(&p.t);
-        /* refused by the backend: it is valid already */
+        /* refused by the backend: the region is valid already */
         expect_refusal(&p, &wr, p.list);
         invalidate(&p);
         /* refused by the device */
         expect_refusal(&p, &wr, 1ull << 52);
-        /* dropped with its QP, behind a READ that gets no answer */
+        /* dropped with its QP, after a READ that gets no answer */
         assert_ok(qrdma_modify_qp_state(p.t.a, RDMA_QPS_RESET));
         qrdma_post(p.t.b, qrdma_wr(RDMA_WR_RDMA_READ, 0, NULL));
         wr.send_flags |= RDMA_SEND_FENCE;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * virtio-rdma: resets of each kind, and the end of the device, at each step of
- * a connection and amid each command. What follows finds a device that knows
- * nothing of before.
+ * a connection and during each command. Afterwards the device has no state of
+ * before.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -22,7 +22,7 @@ typedef struct Env {
     QRdmaMw mw;
 } Env;
 
-/* What firmware does: the bus behind the port. */
+/* Set up the bus behind the port, as firmware does. */
 static void open_port(QRdmaHost *host)
 {
     g_autofree QPCIDevice *port =
@@ -42,7 +42,7 @@ static Env env_new(void)
     Env e = {};
 
     e.host = qrdma_host_start_machine("q35",
-        /* The port, and not ACPI, unplugs what is in its slot */
+        /* The port, and not ACPI, unplugs the device in its slot */
         "-global ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off "
         "-netdev hubport,id=n0,hubid=0 "
         "-device pcie-root-port,id=rp0,addr=%d,chassis=1 "
@@ -132,7 +132,7 @@ static void step_arm(Env *e)
     assert_ok(qrdma_req_notify_cq(e->t.cq_b, 1));
 }
 
-/* Nobody receives: they wait for the peer to be ready. */
+/* The peer has no receives: the sends wait until it has. */
 static void step_sends(Env *e)
 {
     RdmaSge sge = qrdma_sge(e->t.mr_a, 0, 3000);
@@ -142,7 +142,7 @@ static void step_sends(Env *e)
     }
 }
 
-/* Behind what waits, or under way in the other direction. */
+/* READs after the sends that wait, or under way in the other direction */
 static void step_reads(Env *e)
 {
     RdmaSge sge = qrdma_sge(e->t.mr_b, 0, 60000);
@@ -210,7 +210,7 @@ static void set_power(Env *e, uint16_t value)
     qpci_config_writew(port, cap + PCI_EXP_SLTCTL, value);
 }
 
-/* The slot loses its power, and with it the device; then there is another. */
+/* Power off the slot, which ends the device, and plug in another. */
 static void replace_device(Env *e)
 {
     QTestState *qts = e->host->qts;
@@ -228,7 +228,7 @@ static void (*const resets[])(Env *e) = {
     reset_by_status, reset_function, reset_system, replace_device,
 };
 
-/* Nothing of before comes back, and a connection from scratch works. */
+/* Check that no old completions come, and that a new connection works. */
 static void check_new(Env *e)
 {
     RdmaSge sge;
@@ -264,7 +264,7 @@ static void test_at_each_step(void)
     }
 }
 
-/* Each virtqueue is reset alone; the rest of the device lives on. */
+/* Each virtqueue is reset alone. The rest of the device works on. */
 static void test_of_each_virtqueue_at_each_step(void)
 {
     g_auto(Env) e = env_new();
@@ -420,10 +420,10 @@ static void (*const commands[])(Env *e) = {
 };
 
 /*
- * The driver does not wait for the answer; there may have been one. Each
- * command meets one kind of reset, or all of them if tests may be slow.
+ * The driver does not wait for the answer, which may have come. Each command
+ * meets one kind of reset, or all kinds in slow mode.
  */
-static void test_amid_each_command(void)
+static void test_during_each_command(void)
 {
     /* The last but one: traffic is under way */
     const unsigned to = ARRAY_SIZE(steps) - 2;
@@ -447,6 +447,6 @@ static void test_amid_each_command(void)
 const QRdmaTest reset_tests[] = {
     { "at-each-step-of-a-connection", test_at_each_step },
     { "of-each-virtqueue-at-each-step", test_of_each_virtqueue_at_each_step },
-    { "amid-each-command", test_amid_each_command },
+    { "during-each-command", test_during_each_command },
     {}
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * virtio-rdma: malformed rings, rings that are reset, rings without owner.
+ * virtio-rdma: malformed rings, rings that are reset, rings without an object.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -15,7 +15,7 @@ static void expect_alive(QRdma *d)
     assert_ok(qrdma_try_alloc_pd(d, &pdn));
 }
 
-/* The device says that it is broken, and a reset heals it. */
+/* Expect that the device needs a reset, and works after it. */
 static void expect_broken(QRdma *d)
 {
     qrdma_wait_until(d, qrdma_needs_reset(d));
@@ -23,7 +23,7 @@ static void expect_broken(QRdma *d)
     expect_alive(d);
 }
 
-/* Whatever it thinks of that: it lives on, at the latest after a reset. */
+/* Expect that the device works, at the latest after a reset. */
 static void expect_survived(QRdma *d)
 {
     qrdma_settle(d);
@@ -40,7 +40,7 @@ typedef enum RingKind {
     RING_KINDS,
 } RingKind;
 
-/* The device will soon look at this ring, or does when it is kicked. */
+/* A ring that the device reads soon, or when it is kicked */
 typedef struct Victim {
     TestPair pair;
     QRdmaRing *ring;
@@ -65,7 +65,7 @@ static Victim victim_new(RingKind kind)
         v.ring = v.pair.a->rq.ring;
         break;
     default:
-        /* one without buffers: what comes next is what the device sees */
+        /* a CQ without buffers: the device sees the next buffer first */
         assert_ok(qrdma_try_create_cq(v.pair.dev, 16, &v.cq.cqn));
         v.cq.dev = v.pair.dev;
         v.ring = qrdma_ring(v.pair.dev, VIRTIO_RDMA_CQ_VQ(v.cq.cqn));
@@ -82,7 +82,7 @@ static void victim_go(Victim *v)
     }
     qrdma_ring_kick(v->ring);
     if (v->kind == RING_RQ) {
-        /* Only a message has the device look for receives. */
+        /* The device reads receives only for a message. */
         qrdma_post_send(v->pair.b, &(RdmaSendWr) { .opcode = RDMA_WR_SEND });
     }
 }
@@ -171,7 +171,7 @@ static void put_buffer_outside_ram(Victim *v, int i)
     put_desc(v, bad[i], 128, write_flag(v), 0);
 }
 
-/* The rings themselves are in registers, or nowhere. */
+/* Put the rings themselves in registers, or where no memory is. */
 static void put_ring_outside_ram(Victim *v, int i)
 {
     const uint64_t bad[] = {
@@ -186,7 +186,7 @@ static void put_ring_outside_ram(Victim *v, int i)
     qrdma_ring_kick(v->ring);
 }
 
-/* What a driver does to a ring, in some variants, and what comes of it */
+/* A driver's fault in a ring, in some variants, and the expected result */
 typedef struct Malformed {
     void (*spoil)(Victim *v, int variant);
     int variants;
@@ -223,7 +223,7 @@ static void test_cqe_buffer_too_small(void)
     qrdma_read(v.pair.dev, v.pair.dev->ctrl_rsp, cqe, sizeof(cqe));
     g_assert_cmphex(cqe[37], ==, 0xa5);
     if (!(qrdma_needs_reset(v.pair.dev))) {
-        /* an error of the CQ then, never a CQE that is lost in silence */
+        /* an error of the CQ, never a CQE that is lost without an error */
         g_assert_cmpint(qrdma_qp_state(v.qp), ==, RDMA_QPS_ERR);
     }
     expect_survived(v.pair.dev);
@@ -348,7 +348,7 @@ static void test_ring_reset_under_a_live_qp(void)
     RdmaSge sge = qrdma_sge(t.mr_a, 0, 64);
 
     for (int i = 0; i < 5; i++) {
-        /* nothing to receive it: it stays */
+        /* no receive: the send stays */
         qrdma_post(t.a, qrdma_wr(RDMA_WR_SEND, 0, &sge));
         qrdma_recv(t.a, 0, &sge);
     }
@@ -358,7 +358,7 @@ static void test_ring_reset_under_a_live_qp(void)
     qrdma_ring_setup(t.a->sq.ring, QRDMA_RING_SIZE);
     qrdma_ring_setup(t.a->rq.ring, QRDMA_RING_SIZE);
     qrdma_settle(t.dev);
-    /* whatever the QP thinks of it, old buffers are not given back */
+    /* in any state of the QP, old buffers are not given back */
     g_assert_cmpint(qrdma_ring_used_idx(t.a->sq.ring), ==, 0);
     assert_ok(qrdma_modify_qp_state(t.a, RDMA_QPS_ERR));
     qrdma_settle(t.dev);
@@ -455,7 +455,7 @@ static void test_queue_that_was_left_out(void)
     qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
     g_assert_cmpuint(qp->qpn, ==, keep_qpn);
     assert_ok(qrdma_destroy_qp(qp));
-    /* a CQ without a ring has no buffers: its QPs fail, nothing else */
+    /* a CQ without a ring has no buffers: only its QPs fail */
     if (qrdma_try_create_cq(d, 8, &none.cqn) == VIRTIO_RDMA_S_OK) {
         qp = qrdma_create_qp(pd, &none, &none, RDMA_QPT_RC);
         g_assert_cmpuint(qp->qpn, ==, keep_qpn);

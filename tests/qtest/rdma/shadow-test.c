@@ -3,9 +3,9 @@
  * Shadows of pages of doorbells: marks that stand for doorbells, and what a
  * process that has one mapped can write there.
  *
- * A shadow that has no marks falls asleep before a test could look. So tests
- * mark first, and then wake it; what it does while it is awake they have queue
- * pairs see, and do: those can read the shadow, and write to it.
+ * A shadow without marks falls asleep before a test could read it. So tests
+ * mark first, and then wake it. While it is awake, queue pairs read the shadow
+ * and write to it for the test.
  */
 #include "qemu/osdep.h"
 #include <glib/gstdio.h>
@@ -19,7 +19,7 @@
 #define QPS 3
 #define WORDS VIRTIO_RDMA_SHADOW_WORDS
 #define AT(field) offsetof(struct virtio_rdma_shadow_page, field)
-/* Some of them follow each other fast, whatever else the machine does. */
+/* Enough doorbells that some follow each other fast, even on a busy machine */
 #define IN_A_ROW 32
 /* The local APIC, where no RAM is */
 #define NO_RAM 0xfee00000ull
@@ -30,7 +30,7 @@ typedef struct Bench {
     QRdmaCq *cq;
     QRdmaMr *dma;
     QRdmaMr *mr;                    /* a page */
-    QRdmaQp *idle;                  /* rings, and never has any work */
+    QRdmaQp *idle;                  /* gets doorbells, never has work */
     QRdmaQp *qp[QPS];               /* write to themselves */
     uint64_t shadow;
 } Bench;
@@ -117,7 +117,10 @@ static Bench bench_new(void)
     return b;
 }
 
-/* What is at guest address @from by then goes to offset @at of @to. */
+/*
+ * Put a WRITE without a doorbell, from guest address @from to offset @at of
+ * @to.
+ */
 static void put_copy(Bench *b, QRdmaQp *qp, uint64_t from, uint32_t len,
                      QRdmaMr *to, uint64_t at, uint64_t wr_id)
 {
@@ -179,7 +182,10 @@ static void ring_in_a_row(Bench *b)
     qrdma_doorbell_in_a_row(b->d, PAGE, b->idle->qpn, IN_A_ROW);
 }
 
-/* The mark of @qpn is taken then, and others may not be. */
+/*
+ * Wake the shadow, and wait until the mark of @qpn is taken. Others may be
+ * left.
+ */
 static void wake_for(Bench *b, uint32_t qpn)
 {
     uint64_t at = b->shadow + AT(marked[qpn / 32]);
@@ -189,7 +195,7 @@ static void wake_for(Bench *b, uint32_t qpn)
                               1u << qpn % 32)));
 }
 
-/* All marks are taken then. */
+/* Wake the shadow, and wait until all marks are taken. */
 static void wake(Bench *b)
 {
     qrdma_wait_until(b->d, (ring_in_a_row(b), !has_marks(b)));
@@ -200,7 +206,7 @@ static void expect_asleep(Bench *b)
     qrdma_wait_until(b->d, !is_awake(b));
 }
 
-/* It has no mark from now on. */
+/* Marks are enough for all queue pairs. */
 static void expect_works(Bench *b)
 {
     /* In any order */
@@ -232,7 +238,7 @@ static void test_marked_qps_need_no_doorbell(void)
     }
 }
 
-/* It looks at its marks when it is rung several times in a row only. */
+/* The device reads marks only after several doorbells in a row. */
 static void test_marks_wait_while_it_is_asleep(void)
 {
     Bench b = bench_new();
@@ -247,7 +253,7 @@ static void test_marks_wait_while_it_is_asleep(void)
     }
     qrdma_expect_none(b.cq);
     g_assert_true(has_marks(&b));
-    /* A doorbell is all that it takes. */
+    /* One doorbell is enough. */
     ring(b.qp[0]);
     qrdma_expect(b.cq, 1, RDMA_WC_SUCCESS);
     qrdma_put_send(b.qp[0], qrdma_wr(RDMA_WR_RDMA_WRITE, 2, NULL));
@@ -255,7 +261,7 @@ static void test_marks_wait_while_it_is_asleep(void)
     qrdma_expect(b.cq, 2, RDMA_WC_SUCCESS);
 }
 
-/* A queue pair has the word sent while the device serves it. */
+/* Send the shadow's word by a queue pair, while the device serves it. */
 static uint32_t word_seen(Bench *b, uint64_t wr_id)
 {
     uint32_t le = -1;
@@ -278,7 +284,10 @@ static void test_says_when_it_is_awake(void)
     Bench b = bench_new();
 
     for (int i = 0; i < 6; i += 2) {
-        /* One that is rung for finds it asleep, one that is marked awake. */
+        /*
+         * A QP served for a doorbell reads "asleep", one served for a mark
+         * "awake".
+         */
         g_usleep(1000);
         g_assert_cmpuint(word_seen(&b, i + 1), ==, 0);
         g_assert_cmpuint(word_seen(&b, i + 2), ==, 1);
@@ -315,19 +324,19 @@ static void test_looks_again_while_it_is_awake(void)
     }
 }
 
-/* Marks of who has another page, of who is gone, and of nobody */
+/* Marks of a QP with another page, of a QP that is gone, and of no QP */
 static void test_foreign_marks(void)
 {
     Bench b = bench_new();
-    const uint32_t nobody[] = { 0, 1, TEST_MAX_QP, WORDS * 32 - 1 };
+    const uint32_t unused[] = { 0, 1, TEST_MAX_QP, WORDS * 32 - 1 };
     QRdmaQp *other;
 
     assert_ok(qrdma_destroy_qp(b.qp[0]));
     other = qp_on(&b, OTHER_PAGE);
     qrdma_put_send(other, qrdma_wr(RDMA_WR_RDMA_WRITE, 1, NULL));
     mark(&b, other->qpn);
-    for (int i = 0; i < ARRAY_SIZE(nobody); i++) {
-        mark(&b, nobody[i]);
+    for (int i = 0; i < ARRAY_SIZE(unused); i++) {
+        mark(&b, unused[i]);
     }
     wake(&b);
     expect_asleep(&b);
@@ -362,7 +371,7 @@ static void test_summary_that_is_wrong(void)
     expect_asleep(&b);
 }
 
-/* What the driver says of it being awake is nothing to the device. */
+/* The device ignores a driver's writes to the word "awake". */
 static void test_awake_by_the_driver(void)
 {
     Bench b = bench_new();
@@ -377,9 +386,9 @@ static void test_awake_by_the_driver(void)
 }
 
 /*
- * All marks there can be are more than a turn's. Those whose mark is found
- * first do not wait for the rest of them: one has the shadow sent. Its summary
- * has no bits then, which a driver could write to while the device does.
+ * The maximum of marks is more than a turn serves. QPs whose marks are found
+ * first do not wait for the rest: one of them sends the shadow. The device
+ * clears the summary before, because a driver could write to it meanwhile.
  */
 static void test_storm_of_marks(void)
 {
@@ -408,8 +417,8 @@ static void test_storm_of_marks(void)
     qrdma_expect_none(b.cq);
 }
 
-/* Traffic by doorbells goes on meanwhile. */
-static void test_doorbells_amid_a_storm(void)
+/* Traffic by doorbells goes on during the storm. */
+static void test_doorbells_during_a_storm(void)
 {
     Bench b = bench_new();
 
@@ -504,7 +513,7 @@ static void test_feature_is_needed(void)
     assert_status(qrdma_set_shadow(d, PAGE, 0), NOTSUPP);
 }
 
-/* Nothing looks at the old one, nor writes there. */
+/* The device neither reads nor writes the old shadow. */
 static void test_another_takes_its_place(void)
 {
     Bench b = bench_new();
@@ -523,7 +532,7 @@ static void test_another_takes_its_place(void)
     }
 }
 
-/* Doorbells are what is left, and there may be a new one. */
+/* Doorbells still work, and a new shadow can be set. */
 static void test_taken_away(void)
 {
     Bench b = bench_new();
@@ -545,7 +554,7 @@ static void test_taken_away(void)
     expect_works(&b);
 }
 
-/* Another driver may have the memory then. */
+/* After the reset another driver may own the memory. */
 static void test_reset_forgets_it(void)
 {
     Bench b = bench_without_shadow();
@@ -609,7 +618,7 @@ static void test_memory_goes_away(void)
     g_assert_cmpstr(log, ==, said);
     ring(b.qp[0]);
     qrdma_expect(b.cq, 1, RDMA_WC_SUCCESS);
-    /* It does not come back with the memory. */
+    /* The shadow does not come back with the memory. */
     qrdma_host_set_legacy_ram(host, true);
     qrdma_put_send(b.qp[0], qrdma_wr(RDMA_WR_RDMA_WRITE, 2, NULL));
     ring_in_a_row(&b);
@@ -622,7 +631,7 @@ static void test_memory_goes_away(void)
     g_unlink(path);
 }
 
-/* Marks of before are looked at afterwards, with the queues. */
+/* Marks made while the machine stands still are served afterwards. */
 static void test_machine_that_stands_still(void)
 {
     Bench b = bench_new();
@@ -670,7 +679,7 @@ const QRdmaTest shadow_tests[] = {
     { "summary-that-is-wrong", test_summary_that_is_wrong },
     { "awake-by-the-driver", test_awake_by_the_driver },
     { "storm-of-marks", test_storm_of_marks },
-    { "doorbells-amid-a-storm", test_doorbells_amid_a_storm },
+    { "doorbells-during-a-storm", test_doorbells_during_a_storm },
     { "rules-of-set-shadow", test_rules_of_set_shadow },
     { "feature-is-needed", test_feature_is_needed },
     { "another-takes-its-place", test_another_takes_its_place },

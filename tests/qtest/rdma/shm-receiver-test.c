@@ -142,7 +142,7 @@ static void test_bad_welcomes(void)
     close(plain[1]);
 }
 
-/* Descriptors that nobody asked for are not open afterwards. */
+/* Descriptors beyond the expected ones are not open afterwards. */
 static void test_too_many_descriptors(void)
 {
     int fds[16], fd;
@@ -191,7 +191,7 @@ static void test_receiver_that_reads_nothing(void)
     g_assert_cmpuint(shm_frames(&l.a, "shm-tx-frames"), >, 900);
 }
 
-/* @wakes: the receiver wakes the sender; NULL: the sender looks in time. */
+/* @wakes: the receiver wakes the sender; NULL: the sender polls in time. */
 static void test_room_that_is_made_late(gconstpointer wakes)
 {
     uint32_t record = ROUND_UP(SHM_RECORD_LEN + SHM_LEN + 96, 64);
@@ -199,7 +199,7 @@ static void test_room_that_is_made_late(gconstpointer wakes)
     g_auto(Link) l;
 
     link_start(&l, "");
-    /* On a busy machine the test may be too late, and is cut off. */
+    /* On a busy machine the test may be too late, and lose its connection. */
     for (int tries = 0; tries < 20 && !written; tries++) {
         g_auto(ShmRing) r = receiver_new(&l);
 
@@ -218,7 +218,7 @@ static void test_room_that_is_made_late(gconstpointer wakes)
         }
         written = ldl_le_p(r.mem + SHM_RING_HEAD) - head;
     }
-    /* With what was left at the ring's end */
+    /* Including the rest at the ring's end */
     g_assert_cmpuint(written, >=, 11 * record);
     g_assert_cmpuint(written, <, 12 * record);
 }
@@ -303,7 +303,7 @@ static void test_icrc(gconstpointer options)
         g_assert_cmphex(ldl_le_p(frame + size - 4), ==, 0);
     }
 
-    /* A netdev's end is the judge */
+    /* The end of a netdev checks the ICRC. */
     shm_post_recv(&l.b);
     wire_send(&l.b.wire, frame, size);
     if (icrc) {

@@ -19,7 +19,7 @@ static void ring_await_read(ShmRing *r)
     }
 }
 
-/* A datagram for @to with its ICRC, by way of a port without memory. */
+/* Get a datagram for @to with its ICRC, from a port without shared memory. */
 static size_t catch_frame(ShmNode *to, uint8_t frame[FRAME_MAX])
 {
     ShmNode other;
@@ -43,13 +43,13 @@ static void test_frames_of_a_sender(void)
     shm_node_start(&a, 1, "");
     size = catch_frame(&a, frame);
     r = shm_sender_new(1);
-    /* With an ICRC, and past the end of the ring some times */
+    /* With an ICRC, and several times around the ring */
     for (int i = 0; i < 3000; i++) {
         shm_post_recv(&a);
         shm_ring_frame(&r, SHM_RECORD_CHECKED, frame, size);
         shm_expect_recv(&a);
     }
-    /* A wrong ICRC counts if there is one. */
+    /* A wrong ICRC is checked if the record has one. */
     frame[size - 1] ^= 1;
     shm_ring_frame(&r, SHM_RECORD_CHECKED, frame, size);
     shm_post_recv(&a);
@@ -61,7 +61,7 @@ static void test_frames_of_a_sender(void)
 typedef struct BadRecord {
     const char *name;
     uint32_t size;
-    uint32_t room;                  /* what the head says */
+    uint32_t room;                  /* length in the head */
 } BadRecord;
 
 static void test_bad_records(void)
@@ -72,7 +72,7 @@ static void test_bad_records(void)
         { "longer than a frame", 8000, 8064 },
         { "longest", UINT32_MAX - 1, 64 },
         { "nothing behind a skip", SHM_RECORD_SKIP, 64 },
-        { "a head amid a record", 50, 32 },
+        { "a head within a record", 50, 32 },
         { "more than the ring has", 50, SHM_RING_SIZE + 64 },
     };
     static const uint8_t zeroes[64];
@@ -110,7 +110,7 @@ static void test_bad_records(void)
         shm_assert_cut_off(r.fd);
     }
 
-    /* Frames that are nonsense cost nobody anything. */
+    /* Nonsense frames do no harm to any peer. */
     nonsense = shm_sender_new(1);
     shm_ring_frame(&nonsense, 0, zeroes, 1);
     shm_ring_frame(&nonsense, 0, zeroes, 50);
@@ -138,8 +138,8 @@ static void test_memory_cannot_shrink(void)
 }
 
 /*
- * Of a ring full of short frames, which are nonsense, QEMU reads a part, and
- * does other work before it reads on.
+ * QEMU reads a part of a ring full of short nonsense frames, and does other
+ * work before it reads on.
  */
 static void test_flood(void)
 {
@@ -165,9 +165,9 @@ static void test_flood(void)
 }
 
 /*
- * A receiver is woken only while it says that it sleeps, and not again before
- * it has read. It reads each frame, also one that comes when it is about to
- * fall asleep.
+ * A receiver is woken only while its flag says that it sleeps, and not again
+ * before it has read. It reads each frame, also one that comes when it is about
+ * to fall asleep.
  */
 static void test_only_sleepers_are_woken(gconstpointer options)
 {
@@ -201,7 +201,7 @@ static void test_only_sleepers_are_woken(gconstpointer options)
             ring_await_read(&r);
         }
         while (g_get_monotonic_time() < until) {
-            /* How soon the next one comes decides who is awake. */
+            /* The delay before the next frame decides which side is awake. */
         }
     }
     ring_await_read(&r);
@@ -231,7 +231,7 @@ static void test_too_many_senders(void)
         shm_ring_frame(&r[i], 0, frame, size);
         shm_expect_recv(&a);
     }
-    /* What was written before the end is received. */
+    /* Frames from before the end are received. */
     shm_post_recv(&a);
     shm_ring_frame(&r[0], 0, frame, size);
     shm_ring_free(&r[0]);
@@ -256,7 +256,7 @@ static void limit_files(ShmNode *n, rlim_t files)
     g_assert_cmpint(prlimit(pid, RLIMIT_NOFILE, &limit, NULL), ==, 0);
 }
 
-/* Without a descriptor left the port accepts nobody, until there is one. */
+/* Without a descriptor left the port accepts no peer, until there is one. */
 static void test_no_descriptors_for_a_while(void)
 {
     struct pollfd fd = { .events = POLLIN };

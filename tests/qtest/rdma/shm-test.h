@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Machines whose ports send by shared memory (rdma-roce,shm-dir=...). The test
- * holds the far end of each netdev, where other frames come out, and may be the
+ * holds the far end of each netdev, which gets all other frames, and may be the
  * other end of a ring.
  */
 #ifndef TESTS_RDMA_SHM_TEST_H
@@ -61,13 +61,13 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ShmNode, shm_node_stop)
 /* The socket of port @id */
 char *shm_node_path(int id);
 struct sockaddr_un shm_address_of(int id);
-/* Take the place of port @id. */
+/* Listen at the socket of port @id instead of the port. */
 int shm_listen_as(int id);
 
 /* The property shm-tx-frames or shm-rx-frames */
 uint64_t shm_frames(ShmNode *n, const char *which);
 uint64_t shm_icrc_errors(ShmNode *n);
-/* Send a datagram to @to, or to whom @av says. */
+/* Send a datagram to @to; @av: its address, if not the usual one. */
 void shm_post_send(ShmNode *n, ShmNode *to);
 void shm_post_send_av(ShmNode *n, ShmNode *to, const RdmaAv *av);
 void shm_post_recv(ShmNode *n);
@@ -77,21 +77,23 @@ void shm_drain_wire(ShmNode *n);
 void shm_reach(ShmNode *n, ShmNode *to);
 /* Send datagrams until one takes the netdev. */
 void shm_expect_netdev(ShmNode *n, ShmNode *to);
-/* Have one datagram arrive by memory. */
+/* Send one datagram, which must arrive by memory. */
 void shm_exchange(ShmNode *n, ShmNode *to);
 
 void shm_ring_map(ShmRing *r, size_t size);
 void shm_ring_free(ShmRing *r);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ShmRing, shm_ring_free)
 void shm_ring_wake(ShmRing *r);
-/* Be a sender of port @id. */
+/* Connect to port @id as a sender. */
 int shm_connect_to(int id);
 ShmRing shm_sender_new(int id);
 uint32_t shm_record_len(size_t len);
 /* Write a record that takes @room bytes, and wake the receiver. */
 void shm_ring_write(ShmRing *r, uint32_t size, uint32_t flags,
                     const void *data, size_t len, uint32_t room);
-/* Likewise a frame, at the beginning of the ring if the end is too near. */
+/*
+ * The same with a frame, at the beginning of the ring if the end is too near.
+ */
 void shm_ring_frame(ShmRing *r, uint32_t flags, const void *frame,
                     size_t len);
 /* Wait until the other side closes the connection. */

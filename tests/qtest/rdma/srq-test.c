@@ -177,7 +177,7 @@ static void test_destroy_in_every_wrong_order_is_busy(void)
     RdmaQpInitAttr init = test_srq_init(srq, RDMA_QPT_RC);
     QRdmaQp *qp[2];
 
-    /* they may have different PDs */
+    /* the QP and the SRQ may have different PDs */
     qp[0] = qrdma_create_qp_attr(qp_pd, cq, cq, &init);
     qp[1] = qrdma_create_qp_attr(pd, cq, cq, &init);
     assert_status(qrdma_destroy_srq(srq), BUSY);
@@ -206,7 +206,7 @@ static void test_flags_of_create_qp(void)
         .recv_cqn = cpu_to_le32(cq->cqn),
         .flags = cpu_to_le32(VIRTIO_RDMA_QP_SRQ),
         .srqn = cpu_to_le32(srq->srqn),
-        /* these do not count with an SRQ */
+        /* these are ignored with an SRQ */
         .max_recv_wr = cpu_to_le32(UINT32_MAX),
         .max_recv_sge = cpu_to_le32(UINT32_MAX),
     };
@@ -255,7 +255,7 @@ static void test_rq_of_a_qp_with_srq_need_not_be_set_up(void)
         qrdma_ring_reset(qrdma_ring(d, VIRTIO_RDMA_RQ_VQ(d->max_cq, qpn)));
     }
     qp = qrdma_create_qp_attr(pd, cq, cq, &init);
-    /* nor does it matter when it comes or goes */
+    /* nor does it matter when the GID is added or deleted */
     qrdma_setup_gids(d, 1);
     qrdma_connect(qp, qp, NULL);
     qrdma_ring_setup(qp->rq.ring, QRDMA_RING_SIZE);
@@ -299,7 +299,7 @@ static void test_buffers_come_back_when_taken(void)
 }
 
 /*
- * What is changed after it was copied does not count: a datagram that is too
+ * Changes to a WQE after it was copied have no effect: a datagram that is too
  * long is dropped, and leaves its WQE to the next one.
  */
 static void test_wqe_is_read_once(void)
@@ -321,7 +321,7 @@ static void test_wqes_from_before_the_srq_are_its(void)
     QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
 
-    /* numbers go round: look for the one that is next */
+    /* numbers go round: find the next one */
     for (uint32_t n = 0; n < TEST_MAX_SRQ; n++) {
         QRdmaWq wq = {
             .ring = qrdma_ring(d, VIRTIO_RDMA_SRQ_VQ(d->max_cq, d->max_qp,
@@ -400,7 +400,7 @@ static void test_small_rings_are_not_taken(void)
     assert_ok(qrdma_try_create_srq(d, &attr, &srqn));
 }
 
-/* What is sent may come back at once, before the SRQ's notification. */
+/* A send may come back at once, before the SRQ's notification. */
 static void test_receives_are_found_before_sends(void)
 {
     TestSrqPair p = pair_new(RDMA_QPT_UD, 8);
@@ -416,7 +416,7 @@ static void test_receives_are_found_before_sends(void)
     }
 }
 
-/* A WQE that makes no sense completes where a message takes it. */
+/* A malformed WQE completes in error when a message takes it. */
 static void test_bad_wqes(void)
 {
     RdmaSge sge[3];
@@ -432,7 +432,7 @@ static void test_bad_wqes(void)
         if (i == 0) {
             len--;
         } else if (num_sge[i - 1] == 3) {
-            /* more than the SRQ has, but all there */
+            /* more SGEs than the SRQ takes, but all are present */
             for (int j = 0; j < ARRAY_SIZE(sge); j++) {
                 sge[j] = qrdma_sge(p.mr, 0, 100);
             }
@@ -447,7 +447,7 @@ static void test_bad_wqes(void)
         qrdma_post_send(p.a, &wr);
         qrdma_expect(p.cq_b, 77, RDMA_WC_LOC_QP_OP_ERR);
         expect_state(p.b, RDMA_QPS_ERR);
-        /* another QP can go on with it */
+        /* another QP can go on with the SRQ */
         post_recv(&p, 5);
         qrdma_reconnect(p.a, p.b, NULL);
         for (RdmaWc wc; qrdma_poll_cq(p.cq_a, &wc); ) {
@@ -511,14 +511,14 @@ static void test_ring_reset_under_a_live_srq(void)
     init.send_cqn = init.recv_cqn = p.cq_b->cqn;
     assert_status(qrdma_try_create_qp(p.dev, &init, &qpn), INVAL);
 
-    /* it takes no more WQEs */
+    /* the SRQ takes no more WQEs */
     qrdma_ring_setup(p.srq->wq.ring, QRDMA_RING_SIZE);
     p.srq->wq.posted = p.srq->wq.retired = 0;
     post_recv(&p, 2);
     qrdma_settle(p.dev);
     g_assert_cmpuint(qrdma_reap(&p.srq->wq), ==, 0);
 
-    /* and can be destroyed and made anew */
+    /* and can be destroyed and created again */
     assert_status(qrdma_destroy_srq(p.srq), BUSY);
     assert_ok(qrdma_destroy_qp(p.b));
     assert_ok(qrdma_destroy_qp(idle));
@@ -540,7 +540,7 @@ static void test_broken_ring_stops_the_device(void)
     test_srq_transfer(&p, 1);
 }
 
-/* A QP in ERR takes no WQE; what it left is for the others. */
+/* A QP in ERR takes no WQE, and leaves the WQEs to other QPs. */
 static void test_wqes_outlive_the_qp(void)
 {
     TestSrqPair p = pair_new(RDMA_QPT_RC, 8);

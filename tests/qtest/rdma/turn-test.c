@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How much the device does at once: whatever a guest has it do, vCPUs and the
- * monitor get their turn in between.
+ * The work of one turn of the device is limited: whatever a guest asks for,
+ * vCPUs and the monitor get their turn in between.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -13,8 +13,8 @@
 #define MESSAGES 30
 
 /*
- * The virtual clock stands still in these tests. A timer that is armed for
- * the present time fires again and again before anything else happens.
+ * The virtual clock stands still in these tests. A timer that is armed for the
+ * present time would fire again and again before anything else runs.
  */
 static void test_loopback_lets_others_in(void)
 {
@@ -45,7 +45,7 @@ static void test_loopback_lets_others_in(void)
         qrdma_post_raw(t.a, &t.a->sq, wqe, qrdma_encode_send(t.a, &wr, wqe),
                        0, i == MESSAGES - 1);
     }
-    /* Gigabytes are to be copied; one access to a register comes first */
+    /* The device has gigabytes to copy; one access to a register comes first */
     g_assert_cmpuint(qrdma_config_read(t.dev, 0, 4), ==, 1);
     g_assert_cmpuint(qrdma_ring_used_idx(t.a->sq.ring), <, MESSAGES);
     qrdma_reset(t.dev);
@@ -65,7 +65,7 @@ static void kick(QRdma *d)
     }
 }
 
-/* The command is in progress then. */
+/* Kick the control queue, and wait until the command is in progress. */
 static void kick_and_look(QRdma *d, const TestWaiting *w)
 {
     kick(d);
@@ -109,7 +109,7 @@ static void check_long_registration(QRdma *d)
         reap(d, 2);
         g_assert_cmphex(test_status_of(&first), ==, VIRTIO_RDMA_S_OK);
         g_assert_cmphex(test_status_of(&second), ==, VIRTIO_RDMA_S_OK);
-        /* All pages that regions may have are in use, and then none */
+        /* All pages that regions may have are in use, and then free */
         mrn = qtest_readl(d->host->qts, first.rsp + 1 + offsetof(MrRsp, mrn));
         assert_status(qrdma_cmd(d, VIRTIO_RDMA_CMD_DEREG_MR, &mrn,
                                 sizeof(mrn), NULL, 0), OK);
@@ -138,7 +138,7 @@ static void test_long_registration_in_other_rings(void)
     qrdma_host_stop(d->host);
 }
 
-static void test_reset_amid_a_long_registration(void)
+static void test_reset_during_a_long_registration(void)
 {
     for (int whole = 0; whole < 2; whole++) {
         QRdma *d = test_device();
@@ -155,8 +155,8 @@ static void test_reset_amid_a_long_registration(void)
     }
 }
 
-/* It may be another command when the device comes back to it. */
-static void test_command_changes_amid_its_execution(void)
+/* The request may hold another command when the device comes back to it. */
+static void test_command_changes_during_its_execution(void)
 {
     QRdma *d = test_device();
     TestWaiting w = test_enqueue_long(qrdma_alloc_pd(d));
@@ -171,7 +171,7 @@ static void test_command_changes_amid_its_execution(void)
 
     w = test_enqueue_long(qrdma_alloc_pd(d));
     kick_and_look(d, &w);
-    /* Another list, which is read from its beginning */
+    /* Another list, which the device must read from its beginning */
     table = qrdma_alloc(d, 4096);
     qtest_writeq(d->host->qts, table, 0x123);
     qtest_writeq(d->host->qts, w.rsp - 2047 + offsetof(RegReq, pages), table);
@@ -181,8 +181,9 @@ static void test_command_changes_amid_its_execution(void)
 }
 
 /*
- * Order shows who had a turn when, whatever time it takes: what was kicked
- * while the VM was stopped is served from one turn of the main loop on.
+ * The order of completions shows which queue had a turn when, whatever time it
+ * takes. Queues that were kicked while the VM was stopped are served from the
+ * same turn of the main loop on.
  */
 #define MANY 600
 
@@ -266,7 +267,7 @@ static void test_full_queues_take_turns(void)
 #define NLISTS 40
 #define NPAGES 1024
 
-/* A WQE costs what the list costs that it brings. */
+/* A WQE costs as much of a turn as the list that it brings. */
 static void test_lists_of_requests_take_turns(void)
 {
     Sharers s = sharers(QRDMA_FEATURES);
@@ -295,10 +296,10 @@ static void test_lists_of_requests_take_turns(void)
 }
 
 #define NCREATE 20
-/* Without resets of virtqueues, which make each usable once */
+/* Without F_RING_RESET, because a destroyed QP's rings must be usable again */
 #define PLAIN_FEATURES (QRDMA_FEATURES & ~QRDMA_F(VIRTIO_F_RING_RESET))
 
-/* The number that is given out after @qpn: they go round. */
+/* The number after @qpn, which the device assigns round robin */
 static uint32_t next_qpn(Sharers *s, uint32_t qpn)
 {
     do {
@@ -308,8 +309,8 @@ static uint32_t next_qpn(Sharers *s, uint32_t qpn)
 }
 
 /*
- * Commands that make and free queues, and one that tells whether something was
- * sent before the device came to it.
+ * Commands that create and free queues, and one that shows whether a send was
+ * executed before the device came to it.
  */
 static void test_costly_commands_let_others_in(void)
 {
@@ -356,8 +357,9 @@ const QRdmaTest turn_tests[] = {
     { "long-registration", test_long_registration_lets_others_in },
     { "long-registration-in-other-rings",
       test_long_registration_in_other_rings },
-    { "reset-amid-a-long-registration", test_reset_amid_a_long_registration },
-    { "command-changes", test_command_changes_amid_its_execution },
+    { "reset-during-a-long-registration",
+      test_reset_during_a_long_registration },
+    { "command-changes", test_command_changes_during_its_execution },
     { "loopback-lets-others-in", test_loopback_lets_others_in },
     { "full-queues-take-turns", test_full_queues_take_turns },
     { "lists-of-requests-take-turns", test_lists_of_requests_take_turns },

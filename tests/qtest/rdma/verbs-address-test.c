@@ -55,7 +55,7 @@ static void start(Verbs *v)
     qrdma_setup_gids(v->dev, 1);
 }
 
-/* NULL if that cannot be tried here. */
+/* NULL: this machine cannot run the test. */
 static Verbs *verbs_adding(const char *script)
 {
     Verbs *v = verbs_own_network() ? verbs_host_adding(script) : NULL;
@@ -83,7 +83,7 @@ static VerbsWaiting send_add(Verbs *v, uint16_t index,
     return verbs_send_cmd(v, VIRTIO_RDMA_CMD_ADD_GID, &req, sizeof(req), 0);
 }
 
-/* The address appears, and then the GID at @host_index. */
+/* Add an address: it appears on "lo", and then the GID at @host_index. */
 static void add(Verbs *v, uint16_t index, const uint8_t gid[RDMA_GID_LEN],
                 int host_index, const char *text)
 {
@@ -116,7 +116,7 @@ static void test_comes_and_goes(void)
     }
 }
 
-/* "lo" has no IPv4 address but this one. */
+/* Replace all IPv4 addresses of "lo" by this one. */
 static void set_ipv4(const uint8_t address[4])
 {
     struct ifreq ifr = { .ifr_name = "lo" };
@@ -131,7 +131,7 @@ static void set_ipv4(const uint8_t address[4])
 
 static const uint8_t no_ipv4[4];
 
-/* What the host has of its own stays its own. */
+/* The host keeps its own addresses. */
 static void test_was_there_before(void)
 {
     Verbs *v = verbs_adding(NULL);
@@ -153,7 +153,7 @@ static void test_was_there_before(void)
     set_ipv4(no_ipv4);
 }
 
-/* The host takes it away, and the guest asks for it once more. */
+/* The host deletes the address, and the guest asks for it again. */
 static void test_added_again(void)
 {
     g_autoptr(Verbs) v = verbs_adding(NULL);
@@ -163,7 +163,7 @@ static void test_added_again(void)
     }
     for (int i = 0; i < 2; i++) {
         add(v, ENTRY, gid_v4, 2, "10.7.0.1");
-        /* Jobs behind it are done */
+        /* Jobs after this one are done */
         assert_ok(qrdma_add_gid(v->dev, ENTRY, gid_v4));
         g_assert_true(have(gid_v4));
         if (!i) {
@@ -192,7 +192,7 @@ static void test_two_entries(void)
     await(v, gid_v6, false);
 }
 
-/* An entry gets another GID; a reset, and unplugging, delete all of them. */
+/* An entry gets another GID. A reset and unplugging delete all addresses. */
 static void test_replaced_reset_and_unplugged(void)
 {
     Verbs *v = verbs_adding(NULL);
@@ -227,7 +227,7 @@ static void test_qemu_exits(void)
     g_free(v);
 }
 
-/* The host's device does not take it for a GID, or cannot be asked. */
+/* The host's device does not make the address a GID, or cannot be queried. */
 static void test_does_not_become_a_gid(void)
 {
     g_autoptr(Verbs) v = verbs_adding(NULL);
@@ -248,7 +248,7 @@ static void test_does_not_become_a_gid(void)
     g_assert_false(have(gid_v4));
 }
 
-/* Nobody waits for it any more. */
+/* No command waits for the address any more. */
 static void test_reset_meanwhile(void)
 {
     g_autoptr(Verbs) v = verbs_adding(NULL);

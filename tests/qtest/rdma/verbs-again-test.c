@@ -16,7 +16,7 @@ typedef struct Objects {
     VerbsPair p;
     QRdmaSrq *srq;
     QRdmaMw mw;
-    QRdmaCq *cq;                    /* that nothing uses, like @pd */
+    QRdmaCq *cq;                    /* not in use, like @pd */
     QRdmaPd *pd;
 } Objects;
 
@@ -41,9 +41,9 @@ static void objects_free(Objects *o)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Objects, objects_free)
 
-/* Send it on a control queue that was just reset. */
-static VerbsWaiting send_anew(Objects *o, uint8_t cmd, const void *req,
-                              size_t len)
+/* Send the command on a control queue that was just reset. */
+static VerbsWaiting send_again(Objects *o, uint8_t cmd, const void *req,
+                               size_t len)
 {
     qrdma_ring_renew(qrdma_ring(o->v->dev, VIRTIO_RDMA_CTRL_VQ));
     return verbs_send_cmd(o->v, cmd, req, len, RSP_ROOM);
@@ -53,10 +53,10 @@ static VerbsWaiting send_number(Objects *o, uint8_t cmd, uint32_t number)
 {
     const uint32_t le = cpu_to_le32(number);
 
-    return send_anew(o, cmd, &le, sizeof(le));
+    return send_again(o, cmd, &le, sizeof(le));
 }
 
-/* A command that destroys @number, which the host does not get done. */
+/* Give a command that destroys @number, and hold the host in @verb. */
 static void begin(Objects *o, uint8_t cmd, const char *verb, uint32_t number)
 {
     fake_verbs_tell(o->v->fake, "delay %s", verb);
@@ -64,7 +64,9 @@ static void begin(Objects *o, uint8_t cmd, const char *verb, uint32_t number)
     fake_verbs_tell(o->v->fake, "await %s", verb);
 }
 
-/* The host goes on, but not before all commands have come. */
+/*
+ * Release the host after all commands have come, and return the status of @w.
+ */
 static uint8_t end(Objects *o, VerbsWaiting w)
 {
     qrdma_settle(o->v->dev);
@@ -100,7 +102,7 @@ static void test_destroyed_again(const void *data)
         if (refused) {
             fake_verbs_tell(o.v->fake, "fail %s EBUSY", all[i].verb);
         }
-        send_anew(&o, VIRTIO_RDMA_CMD_QUERY_PORT, &query, sizeof(query));
+        send_again(&o, VIRTIO_RDMA_CMD_QUERY_PORT, &query, sizeof(query));
         qrdma_settle(o.v->dev);
         w = send_number(&o, all[i].cmd, all[i].number);
         qrdma_settle(o.v->dev);
@@ -127,9 +129,9 @@ static void test_cq_that_goes(void)
     VerbsWaiting w;
 
     begin(&o, VIRTIO_RDMA_CMD_DESTROY_CQ, "destroy_cq", o.cq->cqn);
-    send_anew(&o, VIRTIO_RDMA_CMD_RESIZE_CQ, &resize, sizeof(resize));
+    send_again(&o, VIRTIO_RDMA_CMD_RESIZE_CQ, &resize, sizeof(resize));
     qrdma_settle(o.v->dev);
-    w = send_anew(&o, VIRTIO_RDMA_CMD_CREATE_QP, &create, sizeof(create));
+    w = send_again(&o, VIRTIO_RDMA_CMD_CREATE_QP, &create, sizeof(create));
     assert_status(end(&o, w), NOENT);
 }
 
@@ -148,11 +150,11 @@ static void test_pd_that_goes(void)
     VerbsWaiting w;
 
     begin(&o, VIRTIO_RDMA_CMD_DESTROY_PD, "dealloc_pd", o.pd->pdn);
-    send_anew(&o, VIRTIO_RDMA_CMD_ALLOC_MW, &mw, sizeof(mw));
+    send_again(&o, VIRTIO_RDMA_CMD_ALLOC_MW, &mw, sizeof(mw));
     qrdma_settle(o.v->dev);
-    send_anew(&o, VIRTIO_RDMA_CMD_CREATE_SRQ, &srq, sizeof(srq));
+    send_again(&o, VIRTIO_RDMA_CMD_CREATE_SRQ, &srq, sizeof(srq));
     qrdma_settle(o.v->dev);
-    w = send_anew(&o, VIRTIO_RDMA_CMD_REG_USER_MR, &mr, sizeof(mr));
+    w = send_again(&o, VIRTIO_RDMA_CMD_REG_USER_MR, &mr, sizeof(mr));
     assert_status(end(&o, w), NOENT);
 }
 
@@ -171,7 +173,7 @@ static void test_srq_that_goes(void)
     VerbsWaiting w;
 
     begin(&o, VIRTIO_RDMA_CMD_DESTROY_SRQ, "destroy_srq", o.srq->srqn);
-    w = send_anew(&o, VIRTIO_RDMA_CMD_CREATE_QP, &create, sizeof(create));
+    w = send_again(&o, VIRTIO_RDMA_CMD_CREATE_QP, &create, sizeof(create));
     assert_status(end(&o, w), NOENT);
 }
 
@@ -187,7 +189,7 @@ static void test_region_that_changes(void)
     VerbsWaiting w;
 
     fake_verbs_tell(o.v->fake, "delay reg_mr_iova2");
-    send_anew(&o, VIRTIO_RDMA_CMD_REREG_MR, &rereg, sizeof(rereg));
+    send_again(&o, VIRTIO_RDMA_CMD_REREG_MR, &rereg, sizeof(rereg));
     fake_verbs_tell(o.v->fake, "await reg_mr_iova2");
     w = send_number(&o, VIRTIO_RDMA_CMD_DEREG_MR, o.p.mr_a->mrn);
     assert_ok(end(&o, w));

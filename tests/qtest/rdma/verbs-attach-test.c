@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * rdma-verbs: a device on it is refused in plain words where the host cannot
- * serve it, and nothing stays behind.
+ * rdma-verbs: a device that the host cannot serve is refused with a clear
+ * error, and leaves nothing behind.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -47,7 +47,7 @@ static void test_memory_that_is_not_shared(void)
     g_assert_cmpint(fake_verbs_calls(v->fake, "open_device"), ==, 0);
 }
 
-/* Memory of NUMA nodes is the machine's, too. */
+/* Memory of NUMA nodes belongs to the machine, too. */
 static void check_nodes(bool shared)
 {
     g_autofree char *args = g_strdup_printf(
@@ -165,7 +165,7 @@ static void test_two_backends_on_one_host_device(void)
     g_assert_cmpint(fake_verbs_count(v->fake, "context"), ==, 1);
 }
 
-/* The host's limits are the device's, if they are less than its own. */
+/* The device has the limits of the host if these are lower than its own. */
 static void test_limits(void)
 {
     g_autoptr(Verbs) v =

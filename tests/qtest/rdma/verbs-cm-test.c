@@ -17,7 +17,7 @@
 #define IPOIB_SERVICE 0x0000000000021d2full
 #define OTHER_SERVICE 0x1000000000000001ull
 
-/* A request of the connection manager, as far as it names addresses. */
+/* The addresses in a request of the connection manager */
 typedef struct Request {
     const char *name;
     uint16_t attr;
@@ -25,7 +25,7 @@ typedef struct Request {
     const char *primary;            /* GIDs; NULL: none */
     const char *alternate;
     uint8_t ip_version;
-    const char *source;             /* as private data has it */
+    const char *source;             /* in private data */
     bool passes;
 } Request;
 
@@ -54,7 +54,9 @@ static void fill_request(uint8_t mad[GSI_MAD_LEN], const Request *r)
     put_address(private_data + 4, r->source);
 }
 
-/* No guest speaks for its neighbour, nor for another address of the host. */
+/*
+ * A guest cannot use the address of another guest, nor another one of the host.
+ */
 static void test_addresses(void)
 {
     static const Request requests[] = {

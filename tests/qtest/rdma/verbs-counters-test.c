@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * rdma-verbs: what the host's port counts.
- */
+/* rdma-verbs: counters of the host's port. */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
 #include "verbs-test.h"
@@ -68,7 +66,7 @@ static void check(Counters *c, int counter, uint64_t want)
     g_assert_cmpuint(values[counter], ==, want);
 }
 
-/* Names of some drivers; they count from the guest's reset on. */
+/* Counter names of some drivers. Counters start at 0 with the guest's reset. */
 static void test_since_reset(void)
 {
     g_auto(Counters) c = counters_new();
@@ -85,13 +83,13 @@ static void test_since_reset(void)
     check(&c, VIRTIO_RDMA_RX_OUT_OF_SEQUENCE, 2);
     restart(&c);
     check(&c, VIRTIO_RDMA_TX_PACKETS, 0);
-    /* the administrator has set it back */
+    /* the administrator has reset the counter */
     set_counter(&c, "hw_counters", "sent_pkts", "1\n");
     check(&c, VIRTIO_RDMA_TX_PACKETS, 0);
 }
 
 /* IBTA counts data in units of four octets. */
-/* Sums of QPs need what the host does not count. */
+/* The host has no counters for single QPs. */
 static void test_of_queue_pairs(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
@@ -138,7 +136,7 @@ static void test_violations(void)
     check(&c, VIRTIO_RDMA_BAD_QKEY, 5);
 }
 
-/* A port that answers late holds up nothing but who asks. */
+/* A port that answers late delays only the command that asks. */
 static void test_late(void)
 {
     g_auto(Counters) c = counters_new();

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * rdma-verbs: completion queues and shared receive queues, in what traffic
- * alone does not bring about.
+ * rdma-verbs: cases of completion queues and shared receive queues that plain
+ * traffic does not reach.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
 #include "verbs-test.h"
 
-/* More than are polled in one turn of the main loop */
+/* More completions than one turn of the main loop polls */
 #define MANY 1200
 
 static uint32_t depth(Verbs *v)
@@ -33,7 +33,7 @@ static void test_resize(void)
     g_assert_cmpint(depth(v), ==, 100);
     fake_verbs_tell(v->fake, "fail resize_cq ENOMEM");
     assert_status(qrdma_resize_cq(cq, 200, 0), NOMEM);
-    /* One that a device cannot change may be deep enough */
+    /* A CQ that the device cannot resize may be deep enough */
     fake_verbs_tell(v->fake, "fail resize_cq EOPNOTSUPP times 2");
     assert_ok(qrdma_resize_cq(cq, 50, 0));
     assert_status(qrdma_resize_cq(cq, 200, 0), NOTSUPP);
@@ -54,7 +54,7 @@ static void test_many_at_once(void)
     p.cq_a = qrdma_create_cq(v->dev, 2 * MANY);
     cq = fake_verbs_newest(v->fake, "cq");
     p.a = qrdma_create_loop(p.pd, p.cq_a, p.cq_a);
-    /* Each of them is nobody's but the last: what was posted is behind */
+    /* Completions of no QP; the completion of the send comes after them */
     for (int i = 0; i < MANY; i++) {
         fake_verbs_tell(v->fake, "wc 0x%x wr_id=%d", cq, i);
     }
@@ -87,7 +87,7 @@ static void test_stopped_vm(void)
     qrdma_expect(p.cq_b, 2, RDMA_WC_SUCCESS);
 }
 
-/* The host cannot tell of completions any more; the machine goes on. */
+/* The host cannot report completions any more; the machine goes on. */
 static void test_host_does_not_arm(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
@@ -173,8 +173,9 @@ static uint32_t limit_of(Shared *s)
 }
 
 /*
- * An SRQ is empty when it is made. What the host tells at once of one with a
- * limit says nothing to the guest, which is told when messages take receives.
+ * An SRQ is empty at creation. An event that the host sends at once for an SRQ
+ * with a limit does not reach the guest. The guest gets an event when messages
+ * take receives.
  */
 static void test_srq_made_with_a_limit(void)
 {
@@ -198,7 +199,7 @@ static void test_srq_made_with_a_limit(void)
     qrdma_expect_no_event(v->dev);
 }
 
-/* The limit that it is made with is good until another one is set. */
+/* The limit of creation is valid until another one is set. */
 static void test_srq_gets_another_limit(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
@@ -245,7 +246,7 @@ static void test_host_refuses_a_receive_of_an_srq(void)
     g_assert_cmpint(wc.status, ==, RDMA_WC_REM_OP_ERR);
 }
 
-/* Nothing can be posted: the device goes on, and so do others. */
+/* The host refuses all receives: the device and other QPs go on. */
 static void test_host_refuses_all_receives_of_an_srq(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
@@ -283,7 +284,7 @@ static void test_receive_of_an_srq_completes_twice(void)
     qrdma_expect(s.p.cq_b, 2, RDMA_WC_SUCCESS);
 }
 
-/* Nobody asks for receives: the device takes them when it is rung for. */
+/* The engine does not fetch receives: the device takes them at a doorbell. */
 static void test_direct_srq(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);

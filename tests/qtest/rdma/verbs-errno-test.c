@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * rdma-verbs: the errno of each verb is the status of the command that asked
- * for it; nothing is made, and the command succeeds when it comes again.
+ * rdma-verbs: the errno of each verb becomes the status of its command. The
+ * command creates nothing, and succeeds when it is given again.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -9,7 +9,7 @@
 
 static const uint8_t group[RDMA_GID_LEN] = { 0xff, 0x0e, [15] = 3 };
 
-/* Objects that commands are tried on; nothing uses those that are "spare". */
+/* Objects for commands to use; "spare" objects are not in use. */
 typedef struct Objects {
     Verbs *v;
     QRdmaPd *pd;
@@ -139,12 +139,12 @@ static uint8_t add_gid(Objects *o)
 typedef struct Try {
     const char *verb;
     uint8_t (*command)(Objects *o);
-    const char *kind;               /* of the object that it makes */
-    int made;                       /* objects more when it succeeds */
-    bool busy;                      /* EINVAL says that it is in use */
+    const char *kind;               /* of the object it creates */
+    int made;                       /* new objects on success */
+    bool busy;                      /* EINVAL means "in use" */
 } Try;
 
-/* In an order in which each can succeed in the end. */
+/* In an order in which each command can succeed in the end */
 static const Try tries[] = {
     { "alloc_pd", create_pd, "pd", 1 },
     { "create_cq", create_cq, "cq", 1 },
@@ -227,8 +227,8 @@ static void test_errno_is_status(void)
     }
 }
 
-/* The same while nobody is there to take the errors: at a reset. */
-static void test_reset_goes_on_behind_errors(void)
+/* The same at a reset, when no command waits for the errors */
+static void test_reset_goes_on_after_errors(void)
 {
     static const char *verbs[] = {
         "modify_qp", "destroy_qp", "destroy_srq", "dealloc_mw", "dereg_mr",
@@ -251,7 +251,7 @@ static void test_reset_goes_on_behind_errors(void)
         verbs_check_works(&p, i + 1);
         verbs_restart(v);
     }
-    /* objects that the host did not want to destroy are the kernel's */
+    /* the kernel frees objects that the host has refused to destroy */
     verbs_unplug(v);
     g_assert_cmpint(fake_verbs_count(v->fake, "context"), ==, 0);
     qrdma_host_stop(v->host);
@@ -275,7 +275,7 @@ static void test_memlock(void)
 
 const QRdmaTest verbs_errno_tests[] = {
     { "is-status", test_errno_is_status },
-    { "reset-goes-on-behind-errors", test_reset_goes_on_behind_errors },
+    { "reset-goes-on-after-errors", test_reset_goes_on_after_errors },
     { "memlock", test_memlock },
     {}
 };

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * rdma-verbs: events and completions of the host, also at bad moments: for
- * objects that are about to go, have gone, or never were.
+ * rdma-verbs: events and completions of the host, also for objects that are
+ * being destroyed, are destroyed, or never existed.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
 #include "verbs-test.h"
 
-/* A QP that nobody may have */
+/* A number that no QP has */
 #define STRANGER 0x7777
 
 static void test_qp_events(void)
@@ -80,7 +80,7 @@ static void test_port(void)
     }
 }
 
-/* The host's device tells of a QP that the guest destroys. */
+/* The host's device reports an event of a QP that the guest destroys. */
 static void test_event_of_a_qp_that_goes(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
@@ -95,8 +95,8 @@ static void test_event_of_a_qp_that_goes(void)
     verbs_await_count(v, "qp", 1);
 }
 
-/* Completions of QPs that have gone, and of none that ever was. */
-static void test_completions_of_nobody(void)
+/* Completions of QPs that are destroyed, and of a QP that never existed. */
+static void test_completions_of_unknown_qps(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
@@ -132,7 +132,7 @@ static void test_completion_of_nothing(void)
 
 /*
  * A QP is destroyed while completions of it wait in the host's CQ. They are
- * nobody's, also if another one has its number on the wire by then.
+ * dropped, also if another QP has its number on the wire by then.
  */
 static void test_completions_outlive_their_qp(void)
 {
@@ -154,7 +154,7 @@ static void test_completions_outlive_their_qp(void)
     assert_ok(qrdma_modify_init(again, 0));
     p.b = again;
     verbs_post_recv(&p, 1);
-    /* what the old one was told by the backend comes back now */
+    /* repeat the completions of the old QP */
     lines = g_strsplit(log, "\n", -1);
     for (int i = 0; lines[i]; i++) {
         char *id = strstr(lines[i], "wr_id=");
@@ -185,7 +185,7 @@ static void test_completions_wait_for_the_vm(void)
     qrdma_expect(p.cq_a, 1, RDMA_WC_SUCCESS);
 }
 
-/* Events neither: the driver is told of them when it runs again. */
+/* Events wait, too: the driver gets them when it runs again. */
 static void test_events_wait_for_the_vm(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
@@ -234,8 +234,8 @@ static void test_device_gone_in_a_stopped_vm(void)
 }
 
 /*
- * The host's device goes away: QPs are in error and say so, commands fail, the
- * guest may reset and unplug its device.
+ * The host's device goes away: QPs are in error and raise events, commands
+ * fail, and the guest may reset and unplug its device.
  */
 static void test_device_gone(void)
 {
@@ -252,7 +252,7 @@ static void test_device_gone(void)
         qrdma_wait_until(v->dev, qrdma_poll_event(v->dev, &event));
         fatal += event.type == RDMA_EVENT_QP_FATAL;
     }
-    /* what was posted is flushed, without the host */
+    /* posted receives are flushed, without the host */
     qrdma_expect(p.cq_b, 2, RDMA_WC_WR_FLUSH_ERR);
     g_assert_cmpint(qrdma_try_alloc_pd(v->dev, &pdn), !=,
                     VIRTIO_RDMA_S_OK);
@@ -292,8 +292,8 @@ static void test_device_gone_and_back(void)
     }
 }
 
-/* It goes in the middle of a command. */
-static void test_device_gone_amid_a_command(void)
+/* The host's device goes in the middle of a command. */
+static void test_device_gone_during_a_command(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
     QRdmaPd *pd = qrdma_alloc_pd(v->dev);
@@ -307,7 +307,7 @@ static void test_device_gone_amid_a_command(void)
     fake_verbs_tell(v->fake, "device back");
 }
 
-/* A QP of the host falls into error by itself; the guest learns it. */
+/* A QP of the host enters ERR by itself, and the guest gets an event. */
 static void test_cq_overrun_of_the_host(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
@@ -325,7 +325,7 @@ const QRdmaTest verbs_event_tests[] = {
     { "cq-and-srq", test_cq_and_srq_events },
     { "port", test_port },
     { "of-a-qp-that-goes", test_event_of_a_qp_that_goes },
-    { "completions-of-nobody", test_completions_of_nobody },
+    { "completions-of-unknown-qps", test_completions_of_unknown_qps },
     { "completion-of-nothing", test_completion_of_nothing },
     { "completions-outlive-their-qp", test_completions_outlive_their_qp },
     { "completions-wait-for-the-vm", test_completions_wait_for_the_vm },
@@ -334,6 +334,6 @@ const QRdmaTest verbs_event_tests[] = {
     { "cq-overrun-of-the-host", test_cq_overrun_of_the_host },
     { "device-gone", test_device_gone },
     { "device-gone-and-back", test_device_gone_and_back },
-    { "device-gone-amid-a-command", test_device_gone_amid_a_command },
+    { "device-gone-during-a-command", test_device_gone_during_a_command },
     {}
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * rdma-verbs: the guest's GIDs are those of the host's port, wherever these
- * are in its table, and management learns which are missing.
+ * rdma-verbs: the guest uses GIDs of the host's port, at any index of its
+ * table. An event reports GIDs that are missing.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -21,7 +21,7 @@ static uint64_t number(QDict *data, const char *key)
     return qnum_get_uint(qobject_to(QNum, qdict_get(data, key)));
 }
 
-/* The next event of an entry has to say this. */
+/* Wait for the next event of an entry, and check it. */
 static void expect_status(Verbs *v, uint32_t index, const uint8_t *gid,
                           bool status)
 {
@@ -37,7 +37,7 @@ static void expect_status(Verbs *v, uint32_t index, const uint8_t *gid,
     g_assert_false(qdict_haskey(data, "vlan"));
 }
 
-/* How many there were until now. */
+/* Number of events so far */
 static unsigned count_events(Verbs *v)
 {
     unsigned n = 0;
@@ -51,7 +51,7 @@ static unsigned count_events(Verbs *v)
     return n;
 }
 
-/* Behind the events of the start, and so that none is held back. */
+/* A device after the events of its start, so that no later event is delayed */
 static Verbs *verbs_quiet(void)
 {
     Verbs *v = verbs_new(NULL);
@@ -128,7 +128,9 @@ static void test_events_are_limited(void)
     g_assert_cmpint(count_events(v), ==, 0);
 }
 
-/* The host's table has changed, and the backend has read it. */
+/*
+ * Report a change of the host's table, and wait until the backend has read it.
+ */
 static void tell_change(Verbs *v)
 {
     unsigned calls = fake_verbs_calls(v->fake, "query_gid_table");
@@ -136,7 +138,7 @@ static void tell_change(Verbs *v)
     fake_verbs_tell(v->fake, "event GID_CHANGE");
     qrdma_wait_until(v->dev, fake_verbs_calls(v->fake, "query_gid_table") >
                              calls);
-    /* A job behind that one */
+    /* Wait for a job after that one. */
     qrdma_alloc_pd(v->dev);
 }
 
@@ -169,7 +171,7 @@ static void test_entry_moves(void)
     g_assert_cmpint(count_events(v), ==, 0);
 }
 
-/* Datagrams take the new entry, and nothing holds on to the old one. */
+/* Datagrams take the new entry, and no address handle keeps the old one. */
 static void test_entry_of_datagrams_moves(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
@@ -200,7 +202,7 @@ static void test_entry_vanishes_and_comes_back(void)
     assert_ok(try_path(&p, 1));
 }
 
-/* The driver is told when it may try again, and only if it wants to. */
+/* The driver gets an event when it may try again, if it negotiated events. */
 static void test_refused_comes_later(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
@@ -257,8 +259,8 @@ static void test_late_and_reset(void)
     assert_status(qrdma_del_gid(v->dev, 5, 1), NOENT);
 }
 
-/* What the host said while the table was read is not lost. */
-static void test_changes_amid_a_look(void)
+/* An event that comes while the backend reads the table is not lost. */
+static void test_changes_while_the_table_is_read(void)
 {
     g_autoptr(Verbs) v = verbs_quiet();
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
@@ -295,7 +297,7 @@ const QRdmaTest verbs_gid_tests[] = {
     { "refused-comes-later", test_refused_comes_later },
     { "late", test_late },
     { "late-and-reset", test_late_and_reset },
-    { "changes-amid-a-look", test_changes_amid_a_look },
+    { "changes-while-the-table-is-read", test_changes_while_the_table_is_read },
     { "add-needs-allowed-gids", test_add_needs_allowed_gids },
     {}
 };

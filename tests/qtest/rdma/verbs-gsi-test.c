@@ -14,7 +14,7 @@
 
 #define DEPTH 32
 
-/* From now on @function fails, or with 0 does not. */
+/* Let @function fail with @err from now on; 0: succeed. */
 static void script(const Gsi *g, const char *function, int err)
 {
     g_autofree char *path = gsi_path(g, function);
@@ -23,7 +23,7 @@ static void script(const Gsi *g, const char *function, int err)
     g_assert_true(g_file_set_contents(path, text, -1, NULL));
 }
 
-/* What CREATE_QP of QP 1 answers. */
+/* Return the status of CREATE_QP for QP 1. */
 static uint8_t try_create(Gsi *g)
 {
     const RdmaQpInitAttr init = {
@@ -38,7 +38,7 @@ static uint8_t try_create(Gsi *g)
     return qrdma_try_create_qp(g->v->dev, &init, &qpn);
 }
 
-/* Post one, made of @seed with byte @at changed to @value. */
+/* Post a MAD made of @seed, with byte @at changed to @value. */
 static void post_send(Gsi *g, uint8_t gid_index, uint8_t seed, int at,
                       uint8_t value)
 {
@@ -68,7 +68,7 @@ static void post_recv(Gsi *g, uint64_t wr_id, uint32_t len)
     qrdma_post_recv(g->qp, &wr);
 }
 
-/* The next MAD that the host gets is the one of @seed. */
+/* Assert that the next MAD of the host is that of @seed. */
 static GsiPacket expect_sent(Gsi *g, uint8_t seed)
 {
     uint8_t mad[GSI_MAD_LEN];
@@ -85,7 +85,7 @@ static void expect_send(Gsi *g, uint8_t seed, RdmaWcStatus status)
     qrdma_expect(g->cq, seed, status);
 }
 
-/* A MAD comes to the host's GID @gid_index, from @source. */
+/* Send a MAD to the host's GID @gid_index, from @source. */
 static void arrive(Gsi *g, uint8_t seed, uint8_t gid_index, const char *source)
 {
     GsiPacket p = {
@@ -136,7 +136,7 @@ static void check_works(Gsi *g, uint8_t seed)
     expect_received(g, seed, seed, grh);
 }
 
-/* Whose they are is told by the host's number of the GID. */
+/* The host's index of a GID shows which GID a MAD comes from or goes to. */
 static void test_both_ways(void)
 {
     g_autoptr(Gsi) g = gsi_new();
@@ -195,7 +195,7 @@ static void check_rest_works(Verbs *v)
     verbs_check_works(&p, 1);
 }
 
-/* Then the guest has no QP 1, and all else; it may ask again. */
+/* A guest without QP 1 has all other features, and may ask again. */
 static void test_refused(void)
 {
     g_autoptr(Gsi) g = gsi_host();
@@ -243,7 +243,7 @@ static void test_cm_off(void)
     check_rest_works(g->v);
 }
 
-/* What else the guest sends is lost, and says nothing. */
+/* Other MADs of the guest are lost without an error. */
 static void test_only_cm(void)
 {
     static const struct {
@@ -295,7 +295,7 @@ static void test_only_cm(void)
     check_works(g, 99);
 }
 
-/* A send WR that fails, behind one that does not and before another. */
+/* A send WR that fails, between two that succeed */
 static void check_bad_send(Gsi *g, const RdmaSendWr *wr, RdmaWcStatus status)
 {
     const RdmaQpAttr rts = { .qp_state = RDMA_QPS_RTS };
@@ -367,7 +367,7 @@ static void test_bad_memory(void)
     check_works(g, 10);
 }
 
-/* As datagrams are, which nobody answers. */
+/* MADs are lost like datagrams, without an error. */
 static void test_lost(void)
 {
     g_autoptr(Gsi) g = gsi_new();
@@ -413,7 +413,7 @@ static void test_stopped(void)
     expect_received(g, 1, 2, grh);
 }
 
-/* The port is, behind what was sent. */
+/* Assert that the port is closed after the sent MADs. */
 static void expect_closed(Gsi *g)
 {
     GsiPacket p;
@@ -528,7 +528,7 @@ static void test_states(void)
     qrdma_expect(g->cq, 2, RDMA_WC_WR_FLUSH_ERR);
 }
 
-/* The host has not come to sending them when the driver resets the device. */
+/* The driver resets the device before the host has sent the MADs. */
 static void test_reset_before_they_are_sent(void)
 {
     g_autoptr(Gsi) g = gsi_new();
@@ -565,8 +565,8 @@ static void test_qkey_of_qp_1(void)
     assert_status(qrdma_modify_qp(qp, RDMA_QP_QKEY, &attr), PERM);
 }
 
-/* What was posted before a RESET takes room until the host has come to it. */
-static void test_room_behind_a_reset(void)
+/* MADs from before a RESET take room until the host has sent them. */
+static void test_room_after_a_reset(void)
 {
     g_autoptr(Gsi) g = gsi_new();
     VerbsPair p = verbs_pair(g->v, RDMA_QPT_UD);
@@ -583,7 +583,7 @@ static void test_room_behind_a_reset(void)
     qrdma_start_ud(g->qp, RDMA_GSI_QKEY);
     post_good(g, 0, 100);
     qrdma_settle(g->v->dev);
-    /* It has not been read */
+    /* The device has not read the MAD. */
     gsi_fill_mad(mad, 101);
     qrdma_write(g->v->dev, g->mem, mad, GSI_MAD_LEN);
     fake_verbs_tell(g->v->fake, "release");
@@ -593,8 +593,8 @@ static void test_room_behind_a_reset(void)
 
 /*
  * A MAD takes a receive that the guest has posted, but not rung for yet, and
- * fails. The queue is awake from then on: what is posted next is flushed
- * without a doorbell.
+ * fails. The queue is awake from then on: later posts are flushed without a
+ * doorbell.
  */
 static void test_awake_queue_is_flushed(void)
 {
@@ -642,6 +642,6 @@ const QRdmaTest verbs_gsi_tests[] = {
     { "states", test_states },
     { "reset-before-they-are-sent", test_reset_before_they_are_sent },
     { "qkey-of-qp-1", test_qkey_of_qp_1 },
-    { "room-behind-a-reset", test_room_behind_a_reset },
+    { "room-after-a-reset", test_room_after_a_reset },
     {}
 };

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * rdma-verbs: answers of the host that come late, and what happens meanwhile.
- */
+/* rdma-verbs: late answers of the host, and guest actions before them. */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
 #include <sys/wait.h>
@@ -43,7 +41,10 @@ static void test_failure(void)
     g_assert_cmpint(fake_verbs_count(v->fake, "mr"), ==, 0);
 }
 
-/* A reset does not wait for the host, and what comes then goes again. */
+/*
+ * A reset does not wait for the host. A region that the host registers after
+ * the reset is freed.
+ */
 static void test_reset(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
@@ -114,7 +115,7 @@ static void test_guest_changes_the_request(void)
     g_assert_nonnull(strstr(objects, "iova=0x5000 "));
 }
 
-/* It becomes another command altogether. */
+/* The request changes to another command. */
 static void test_guest_changes_the_command(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
@@ -133,7 +134,7 @@ static gpointer release_soon(gpointer opaque)
 {
     FakeVerbs *fake = opaque;
 
-    /* Whether the main loop waits by then or not: it has to go on */
+    /* The main loop must go on, whether it waits by then or not */
     g_usleep(100 * 1000);
     fake_verbs_tell(fake, "release");
     return NULL;
@@ -165,13 +166,16 @@ static void test_quit(void)
 
     late_reg_mr(v, qrdma_alloc_pd(v->dev));
     g_assert_cmpint(kill(qtest_pid(v->host->qts), SIGTERM), ==, 0);
-    /* asserts that it ends well */
+    /* asserts an orderly end */
     qrdma_host_stop(v->host);
     fake_verbs_free(v->fake);
     g_free(v);
 }
 
-/* A reset while the host destroys a QP: others may have its memory soon. */
+/*
+ * A reset while the host destroys a QP, whose memory may soon have another
+ * owner
+ */
 static void test_reset_while_a_qp_goes(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
@@ -190,7 +194,7 @@ static void test_reset_while_a_qp_goes(void)
     verbs_check_works(&p, 1);
 }
 
-/* A pair for which the host looks for an address, and does nothing else. */
+/* A pair for which the host resolves an address, and does nothing else */
 static VerbsPair busy_pair(Verbs *v)
 {
     VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
@@ -202,8 +206,7 @@ static VerbsPair busy_pair(Verbs *v)
 }
 
 /*
- * The host has not come to destroying a QP yet: a reset stops it, and does not
- * wait.
+ * The host has not destroyed a QP yet. A reset stops the QP, and does not wait.
  */
 static void test_reset_before_a_qp_goes(void)
 {
@@ -225,8 +228,8 @@ static void test_reset_before_a_qp_goes(void)
                      destroyed + 2);
 }
 
-/* What was begun before the QP was stopped does not bring it back. */
-static void test_modify_behind_a_stop(void)
+/* A MODIFY_QP that began before the QP was stopped does not restart the QP. */
+static void test_modify_after_a_stop(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
     QVirtioDevice *vdev = &v->dev->pci->vdev;
@@ -270,7 +273,7 @@ static void test_bus_master_off_in_a_stopped_vm(void)
     verbs_check_works(&p, 2);
 }
 
-/* What is posted to an RC QP is flushed without the host. */
+/* Posts to an RC QP are flushed without the host. */
 static void check_flushes(VerbsPair *p)
 {
     unsigned posted = fake_verbs_calls(p->v->fake, "post_send");
@@ -280,8 +283,8 @@ static void check_flushes(VerbsPair *p)
     g_assert_cmpuint(fake_verbs_calls(p->v->fake, "post_send"), ==, posted);
 }
 
-/* The host's QP enters ERR behind its answer, which is late. */
-static void test_error_amid_a_query(void)
+/* The host's QP enters ERR after its answer, which comes late. */
+static void test_error_during_a_query(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
@@ -300,7 +303,7 @@ static void test_error_amid_a_query(void)
     check_flushes(&p);
 }
 
-static void test_error_amid_a_modify(void)
+static void test_error_during_a_modify(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
@@ -320,8 +323,8 @@ static void test_error_amid_a_modify(void)
 }
 
 /*
- * The host may be in ERR before it has said so, and a device that does not
- * flush what is posted then must not get it.
+ * The host's QP may be in ERR before the host reports it. Posts of that time
+ * must not go to a device that does not flush them.
  */
 static void test_posted_on_the_way_to_err(void)
 {
@@ -356,7 +359,7 @@ static void test_posted_on_the_way_to_err(void)
     g_assert_cmpuint(fake_verbs_calls(v->fake, "post_send"), ==, sends);
 }
 
-/* Afterwards the device looks by itself: a direct queue is not rung again. */
+/* Check that the device polls a direct queue afterwards, without a doorbell. */
 static void check_posted_after(VerbsPair *p, VerbsWaiting *w, uint8_t status)
 {
     unsigned sends = fake_verbs_calls(p->v->fake, "post_send");
@@ -370,7 +373,7 @@ static void check_posted_after(VerbsPair *p, VerbsWaiting *w, uint8_t status)
                      fake_verbs_calls(p->v->fake, "post_send") > sends);
 }
 
-static void test_posted_amid_a_command_that_fails(void)
+static void test_posted_during_a_command_that_fails(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
@@ -394,10 +397,10 @@ static void test_posted_amid_a_command_that_fails(void)
 }
 
 /*
- * A process miscounts, and its QP goes at once: QP_FATAL is told once at most,
- * while the host takes its time to destroy the QP.
+ * A process miscounts, and its QP is destroyed at once. The driver gets at most
+ * one QP_FATAL while the host takes its time to destroy the QP.
  */
-static void test_miscounted_amid_a_destroy(void)
+static void test_miscounted_during_a_destroy(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
     QRdma *d = v->dev;
@@ -442,9 +445,9 @@ static void test_miscounted_amid_a_destroy(void)
 }
 
 const QRdmaTest verbs_late_tests[] = {
-    { "miscounted-amid-a-destroy", test_miscounted_amid_a_destroy },
+    { "miscounted-during-a-destroy", test_miscounted_during_a_destroy },
     { "reset-before-a-qp-goes", test_reset_before_a_qp_goes },
-    { "modify-behind-a-stop", test_modify_behind_a_stop },
+    { "modify-after-a-stop", test_modify_after_a_stop },
     { "traffic-goes-on", test_traffic_goes_on },
     { "failure", test_failure },
     { "reset", test_reset },
@@ -456,10 +459,10 @@ const QRdmaTest verbs_late_tests[] = {
     { "quit", test_quit },
     { "reset-while-a-qp-goes", test_reset_while_a_qp_goes },
     { "bus-master-off-in-a-stopped-vm", test_bus_master_off_in_a_stopped_vm },
-    { "error-amid-a-query", test_error_amid_a_query },
-    { "error-amid-a-modify", test_error_amid_a_modify },
+    { "error-during-a-query", test_error_during_a_query },
+    { "error-during-a-modify", test_error_during_a_modify },
     { "posted-on-the-way-to-err", test_posted_on_the_way_to_err },
-    { "posted-amid-a-command-that-fails",
-      test_posted_amid_a_command_that_fails },
+    { "posted-during-a-command-that-fails",
+      test_posted_during_a_command_that_fails },
     {}
 };

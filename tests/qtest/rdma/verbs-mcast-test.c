@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * rdma-verbs: multicast groups, of which a host has so many for all guests.
- */
+/* rdma-verbs: multicast groups, whose number a host limits for all guests. */
 #include "qemu/osdep.h"
 #include "verbs-test.h"
 
@@ -42,7 +40,7 @@ static void test_once(void)
     assert_status(qrdma_detach_mcast(p.a, groups[0]), INVAL);
 }
 
-/* What the limits allow is counted here, whatever the host would give. */
+/* The backend enforces the limits, even if the host would allow more. */
 static void test_limits(void)
 {
     g_autoptr(Verbs) v =
@@ -61,7 +59,7 @@ static void test_limits(void)
     assert_status(qrdma_attach_mcast(p.b, groups[0]), NOMEM);
 }
 
-/* One that the host does not let go is not forgotten. */
+/* An attachment that the host does not detach stays counted. */
 static void test_host_refuses(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * rdma-verbs: which memory can be registered, how much of it, and what else
- * of the machine wants it.
+ * rdma-verbs: memory that can be registered, its limit, and devices that take
+ * memory from the guest.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -14,7 +14,7 @@
 
 #define DIMM_OPTIONS "-m slots=2,maxmem=1G " \
                      "-object memory-backend-memfd,id=m1,size=128M,share="
-/* Behind the 4 GiB that devices and RAM below share */
+/* Above the 4 GiB that devices and low RAM share */
 #define DIMM_ADDR (4 * GiB)
 #define DIMM_SLOT_PORT 0xa00
 #define DIMM_FLAGS_PORT 0xa14
@@ -102,7 +102,7 @@ static uint8_t try_pages(QRdmaPd *pd, const uint64_t *pages, uint32_t npages,
     return try_reg(pd, pages, npages, 0, npages * PAGE, mr);
 }
 
-/* A message passes through both pages of a region. */
+/* Send a message through both pages of a region. */
 static void check_mr(VerbsPair *p, QRdmaMr *mr, uint8_t seed)
 {
     RdmaSge from = qrdma_sge(mr, PAGE - 100, 200);
@@ -116,7 +116,7 @@ static void check_mr(VerbsPair *p, QRdmaMr *mr, uint8_t seed)
     qrdma_mr_check(p->mr_b, 0, 200, seed);
 }
 
-/* How many mappings QEMU has. */
+/* Number of QEMU's mappings */
 static unsigned count_maps(Verbs *v)
 {
     g_autofree char *path = g_strdup_printf("/proc/%d/maps",
@@ -178,7 +178,7 @@ static void test_max_memory(void)
     assert_ok(qrdma_dereg_mr(&a));
     assert_ok(try_pages(pd, pages, 2, &a));
 
-    /* All is free again behind a reset */
+    /* A reset frees all memory. */
     verbs_restart(v);
     pd = qrdma_alloc_pd(v->dev);
     assert_ok(try_pages(pd, pages, 4, &a));
@@ -190,7 +190,7 @@ static void test_max_memory(void)
     assert_ok(try_pages(pd, pages, 1, &a));
 }
 
-/* What the host refuses does not count, what it keeps does. */
+/* Regions that the host refuses do not count; regions that it keeps do. */
 static void test_max_memory_and_errors(void)
 {
     g_autoptr(Verbs) v = limited(2 * PAGE);
@@ -211,7 +211,7 @@ static void test_max_memory_and_errors(void)
     assert_ok(try_pages(pd, pages, 2, &a));
 }
 
-/* The host's device goes away, and takes with it what it did not give back. */
+/* The host's device goes away, with regions that it did not free. */
 static void test_max_memory_and_device_gone(void)
 {
     g_autoptr(Verbs) v = limited(2 * PAGE);
@@ -237,11 +237,11 @@ static void test_max_memory_and_device_gone(void)
     assert_ok(try_pages(pd, pages, 2, &mr));
 }
 
-/* Registration anew */
+/* Reregistration */
 
 /*
- * What fails leaves the region as it was, with its keys; meanwhile, and only
- * then, both count.
+ * A reregistration that fails leaves the region as it was, with its keys. While
+ * it runs, and only then, the pages of both count.
  */
 static void test_reregistration(void)
 {
@@ -279,7 +279,7 @@ static void test_reregistration(void)
                                       2), !=, VIRTIO_RDMA_S_OK);
             assert_ok(try_rereg(&mr, VIRTIO_RDMA_REREG_TRANSLATION, b, 2));
             check_mr(&p, &mr, 5);
-            /* The same pages, which QEMU has to know */
+            /* The same pages, which QEMU must recognize */
             assert_ok(try_rereg(&mr, VIRTIO_RDMA_REREG_ACCESS, b, 2));
             check_mr(&p, &mr, 6);
             assert_ok(try_rereg(&mr, VIRTIO_RDMA_REREG_TRANSLATION, a, 2));
@@ -292,7 +292,7 @@ static void test_reregistration(void)
 /* Regions in many parts */
 
 /*
- * @n pages that are no neighbours: all of the even ones, then all of the odd
+ * @n pages that are not neighbours: all of the even ones, then all of the odd
  * ones, of as many as there are, again and again.
  */
 static uint64_t *scatter(QRdma *d, uint32_t n)
@@ -316,7 +316,7 @@ static uint64_t host_max_maps(void)
     return g_ascii_strtoull(text, NULL, 10);
 }
 
-/* QEMU itself needs some, so that the last ones are not tried. */
+/* QEMU itself needs some mappings, so the test does not try the last ones. */
 static void test_more_parts_than_the_host_maps(void)
 {
     uint64_t max = host_max_maps();
@@ -339,7 +339,7 @@ static void test_more_parts_than_the_host_maps(void)
     check_mr(&p, &mr, 2);
 }
 
-/* The double keeps the pages by mappings of its own while it has a region. */
+/* The double keeps the pages with its own mappings while it has a region. */
 static void test_mappings_are_given_back(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
@@ -373,7 +373,7 @@ static Verbs *with_dimm(const char *share)
     return v;
 }
 
-/* As the guest's ACPI does it. */
+/* Eject the DIMM as the guest's ACPI code does. */
 static void eject_dimm(Verbs *v)
 {
     qtest_qmp_device_del_send(v->host->qts, "dimm0");
@@ -384,7 +384,7 @@ static void eject_dimm(Verbs *v)
                              "'arguments': {'id': 'm1'}}");
 }
 
-/* It has lost its name; nothing else is of that size. */
+/* The block has lost its name, but no other block has this size. */
 static bool has_dimm_ram(Verbs *v)
 {
     g_autofree char *blocks = qtest_hmp(v->host->qts, "info ramblock");
@@ -405,7 +405,7 @@ static void test_dimm(void)
     assert_ok(qrdma_dereg_mr(&mr));
 }
 
-/* It can be registered as it is, but not in another order. */
+/* Pages of such a DIMM can be registered in order, but not in another order. */
 static void test_dimm_that_is_not_shared(void)
 {
     g_autoptr(Verbs) v = with_dimm("off");
@@ -468,7 +468,7 @@ static void test_dimm_goes_under_a_region(void)
     qrdma_wait_until(v->dev, !has_dimm_ram(v));
 }
 
-/* The same, and a reset or the end of the device gives it up. */
+/* The same, and a reset or the end of the device frees the DIMM. */
 static void test_dimm_is_given_up(void)
 {
     const uint64_t pages[] = { DIMM_ADDR + PAGE, DIMM_ADDR };
@@ -504,7 +504,10 @@ static int huge_pages(const char *which)
     return g_file_get_contents(path, &text, NULL, NULL) ? atoi(text) : 0;
 }
 
-/* The kernel makes as many as it can, for who may ask. */
+/*
+ * Ask the kernel for huge pages. It makes as many as it can, if the process may
+ * ask.
+ */
 static void set_huge_pages(int n)
 {
     FILE *f = fopen(HUGE_PAGES "nr_hugepages", "w");
@@ -554,15 +557,15 @@ static void test_huge_pages(void)
         pages[i] = (i < HUGE / PAGE ? 36 : 30) * MiB + i * PAGE;
     }
     calls = fake_verbs_calls(v->fake, "reg_mr_iova2");
-    /* The host is asked, but the double cannot keep them */
+    /* The backend asks the host, but the double cannot keep these pages */
     try_pages(pd, pages, 2 * HUGE / PAGE, &mr);
     g_assert_cmpint(fake_verbs_calls(v->fake, "reg_mr_iova2"), ==, calls + 1);
-    /* Parts of them cannot be mapped */
+    /* Parts of huge pages cannot be mapped */
     assert_status(try_pages(pd, pages + HUGE / PAGE - 1, 2, &mr), INVAL);
     g_assert_cmpint(fake_verbs_calls(v->fake, "reg_mr_iova2"), ==, calls + 1);
 }
 
-/* What takes memory from the guest */
+/* Devices that take memory from the guest */
 
 static void test_virtio_mem(void)
 {
@@ -581,7 +584,7 @@ static void test_virtio_mem(void)
     verbs_free(v);
 }
 
-/* The guest gives the page at @addr to the balloon. */
+/* Give the guest's page at @addr to the balloon. */
 static void inflate(Verbs *v, QVirtioPCIDevice *balloon, QVirtQueue *vq,
                     uint64_t addr)
 {
@@ -596,7 +599,7 @@ static void inflate(Verbs *v, QVirtioPCIDevice *balloon, QVirtQueue *vq,
     guest_free(&v->host->alloc, list);
 }
 
-/* It takes pages only while there is no device that may have pinned them. */
+/* The balloon takes pages only while no device may have pinned them. */
 static void test_balloon(void)
 {
     g_autoptr(Verbs) v = verbs_host_with(NULL, "share=on",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * rdma-verbs: what a MODIFY_QP of the guest becomes for the host's device, and
- * what is told of one that fails there.
+ * rdma-verbs: how a MODIFY_QP of the guest reaches the host's device, and how
+ * one that fails there is reported.
  */
 #include "qemu/osdep.h"
 #include <glib/gstdio.h>
@@ -74,7 +74,7 @@ typedef struct Log {
     const QRdmaQp *qp;
 } Log;
 
-/* What was logged since the last call is @text, of the QP. */
+/* The log since the last call is @text, of the QP. */
 static void expect_log(Log *l, const char *text)
 {
     g_autofree char *line = g_strdup_printf("virtio-rdma: QP %u: MODIFY_QP "
@@ -87,7 +87,10 @@ static void expect_log(Log *l, const char *text)
     l->seen = size;
 }
 
-/* The reason is named, whoever has found it, and else the host's errno. */
+/*
+ * The log names the reason if any part has found one, and else the host's
+ * errno.
+ */
 static void test_refused(void)
 {
     g_autofree char *options = NULL;

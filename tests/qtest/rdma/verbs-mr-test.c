@@ -7,7 +7,7 @@
 #include "qemu/bswap.h"
 #include "verbs-test.h"
 
-/* Where a PC has its firmware, and nothing */
+/* Addresses of a PC's firmware, and of nothing */
 #define ROM 0xfffff000ull
 #define NOTHING 0xd0000000ull
 #define IOVA 0x5000ull
@@ -78,7 +78,7 @@ static uint8_t rereg(QRdmaMr *mr, uint32_t flags, uint64_t page,
     return status;
 }
 
-/* a reads the first bytes of @mr, which is of b's side. */
+/* Let a read the first bytes of @mr, a region of b. */
 static void check_read(VerbsPair *p, QRdmaMr *mr, uint64_t page)
 {
     RdmaSge sge = qrdma_sge(p->mr_a, 0, 16);
@@ -93,7 +93,7 @@ static void check_read(VerbsPair *p, QRdmaMr *mr, uint64_t page)
     g_assert_cmpmem(got, sizeof(got), want, sizeof(want));
 }
 
-/* ROM can be read by a peer, and written by nobody, whatever is asked. */
+/* A peer can read ROM. No peer can write it, whatever rights are asked for. */
 static void test_rom(void)
 {
     g_autoptr(Verbs) v = verbs_rereg();
@@ -107,7 +107,7 @@ static void test_rom(void)
     assert_status(rereg(&mr, VIRTIO_RDMA_REREG_ACCESS, 0, WRITABLE), INVAL);
     assert_status(rereg(&mr, VIRTIO_RDMA_REREG_ACCESS |
                         VIRTIO_RDMA_REREG_TRANSLATION, ROM, WRITABLE), INVAL);
-    /* it is as it was */
+    /* the region is unchanged */
     check_read(&p, &mr, ROM);
     assert_ok(rereg(&mr, VIRTIO_RDMA_REREG_ACCESS |
                     VIRTIO_RDMA_REREG_TRANSLATION, ram,
@@ -142,7 +142,7 @@ static void test_no_memory_there(void)
     }
 }
 
-/* What the host refuses leaves the region as it was. */
+/* A reregistration that the host refuses leaves the region unchanged. */
 static void test_host_refuses_to_register_again(void)
 {
     static const char *const verbs[] = { "reg_mr_iova2", "dereg_mr" };
@@ -166,7 +166,7 @@ static void test_host_refuses_to_register_again(void)
     g_assert_cmpint(fake_verbs_count(v->fake, "mr"), ==, count + 1);
 }
 
-/* A reset comes while the host registers it again. */
+/* A reset comes while the host registers the region again. */
 static void test_reset_while_registered_again(void)
 {
     g_autoptr(Verbs) v = verbs_rereg();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * rdma-verbs: queues in which some requests are the backend's business alone,
- * and CQs that change while the host takes its time.
+ * rdma-verbs: queues with requests that only the backend handles, and CQs that
+ * change while the host takes its time.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -30,7 +30,7 @@ static void post(VerbsPair *p, uint64_t wr_id, bool signaled,
     qrdma_post_send(p->a, &wr);
 }
 
-/* Post it, and wait until the host has executed it. */
+/* Post an unsignalled SEND, and wait until the host has executed it. */
 static void post_quietly(VerbsPair *p, uint64_t wr_id)
 {
     verbs_post_recv(p, wr_id);
@@ -66,7 +66,7 @@ static void check_sqe(VerbsPair *p)
     qrdma_expect(p->cq_a, 2, RDMA_WC_WR_FLUSH_ERR);
     qrdma_expect(p->cq_a, 3, RDMA_WC_WR_FLUSH_ERR);
     check_state(p->a, RDMA_QPS_SQE);
-    /* It cannot be drained */
+    /* A QP in SQE cannot be drained. */
     assert_status(qrdma_modify_qp_state(p->a, RDMA_QPS_SQD), INVAL);
 
     back.a = p->b;
@@ -109,7 +109,7 @@ static void test_bad_send_of_uc(void)
     verbs_post_send(&p, 1);
     fake_verbs_tell(v->fake, "fail post_send ENOMEM");
     verbs_post_send(&p, 2);
-    /* What was posted before it comes first */
+    /* The request posted before completes first. */
     qrdma_expect_none(p.cq_a);
     fake_verbs_tell(v->fake, "auto on");
     qrdma_expect(p.cq_a, 1, RDMA_WC_SUCCESS);
@@ -139,10 +139,10 @@ static void test_sqe_ends(void)
 }
 
 /*
- * Where the requests before were not signalled, nobody tells that they are
- * done. What comes behind completes all the same, and only that.
+ * If earlier requests were not signalled, the host does not report their end.
+ * The bad request completes all the same, and no other does.
  */
-static void check_bad_behind_quiet(RdmaQpType type)
+static void check_bad_after_unsignalled(RdmaQpType type)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, type);
@@ -158,14 +158,14 @@ static void check_bad_behind_quiet(RdmaQpType type)
     check_state(p.a, type == RDMA_QPT_UC ? RDMA_QPS_SQE : RDMA_QPS_ERR);
 }
 
-static void test_bad_behind_quiet(void)
+static void test_bad_after_unsignalled(void)
 {
-    check_bad_behind_quiet(RDMA_QPT_UD);
-    check_bad_behind_quiet(RDMA_QPT_UC);
-    check_bad_behind_quiet(RDMA_QPT_RC);
+    check_bad_after_unsignalled(RDMA_QPT_UD);
+    check_bad_after_unsignalled(RDMA_QPT_UC);
+    check_bad_after_unsignalled(RDMA_QPT_RC);
 }
 
-/* What ib_drain_sq() does: the last request behind the end of the QP. */
+/* Drain like ib_drain_sq(): post the last request after the end of the QP. */
 static void check_drain(RdmaQpType type)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
@@ -205,7 +205,7 @@ static void test_drain_what_waits(void)
     qrdma_expect_none(p.cq_a);
 }
 
-/* The host takes nothing in ERR: what may not be done has failed. */
+/* The host takes nothing in ERR: requests that may not be done have failed. */
 static void test_drain_that_the_host_refuses(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
@@ -219,17 +219,17 @@ static void test_drain_that_the_host_refuses(void)
     qrdma_expect(p.cq_a, 7, RDMA_WC_WR_FLUSH_ERR);
 }
 
-/* A lost datagram completes in its turn, whatever was before it. */
-static void test_lost_behind_quiet(void)
+/* A lost datagram completes in its turn, after any other requests. */
+static void test_lost_after_unsignalled(void)
 {
-    static const uint8_t nobody[RDMA_GID_LEN] = {
+    static const uint8_t absent[RDMA_GID_LEN] = {
         [10] = 0xff, 0xff, 10, 0, 0, 77,
     };
     g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
     RdmaSendWr wr = qrdma_ud_wr(2, NULL, p.b, 1);
 
-    memcpy(wr.wr.ud.av.dgid, nobody, RDMA_GID_LEN);
+    memcpy(wr.wr.ud.av.dgid, absent, RDMA_GID_LEN);
     post_quietly(&p, 1);
     verbs_post_recv(&p, 9);
     fake_verbs_tell(v->fake, "fail create_ah EHOSTUNREACH times 0");
@@ -241,7 +241,7 @@ static void test_lost_behind_quiet(void)
     check_state(p.a, RDMA_QPS_RTS);
 }
 
-/* There are not more address handles than may be: queues wait for one. */
+/* The number of address handles is limited: queues wait for one. */
 static void test_many_addresses(void)
 {
     g_autoptr(Verbs) v = verbs_new("auto off; attr max_ah 2");
@@ -320,7 +320,10 @@ static void test_completions_during_resize(void)
     }
 }
 
-/* As deep as there are, of slots that are all in one page: cheap to have. */
+/*
+ * The deepest queue, whose slots are all in one page, which is cheap for a
+ * guest
+ */
 static struct virtio_rdma_create_qp_req deep_qp(QRdma *d)
 {
     const uint32_t npages = 1 + (128 + 32) * 32768 / 4096;
@@ -353,7 +356,7 @@ static struct virtio_rdma_create_qp_req deep_qp(QRdma *d)
     };
 }
 
-/* QEMU and the host have memory for each, whether it is posted or not. */
+/* QEMU and the host have memory for each work request, posted or not. */
 static void test_work_requests_are_limited(void)
 {
     g_autoptr(Verbs) v = verbs_host("attr max_qp_wr 32768; attr max_qp 200");
@@ -384,8 +387,8 @@ static void test_work_requests_are_limited(void)
 #define FLOOD 16384
 
 /*
- * A process has a QP in ERR, whose receives are flushed as fast as they are
- * posted; another QP has a single send to be flushed, which goes in between.
+ * A process has a QP in ERR, and posts receives as fast as they are flushed.
+ * Another QP has a single send to flush, which must get its turn.
  */
 static void test_flood_of_receives_leaves_turns_to_sends(void)
 {
@@ -440,8 +443,8 @@ static void test_flood_of_receives_leaves_turns_to_sends(void)
 }
 
 /*
- * The driver resets a virtqueue with a send in flight, and then the QP: sends
- * that come after that are returned when they are done, as any.
+ * The driver resets a virtqueue with a send in flight, and then the QP. Later
+ * sends are returned when they complete, as usual.
  */
 static void test_ring_reset_in_flight_then_reset(void)
 {
@@ -451,7 +454,7 @@ static void test_ring_reset_in_flight_then_reset(void)
 
     fake_verbs_tell(v->fake, "auto off");
     verbs_post_send(&p, 1);
-    /* As a host that tells nothing of the send: it is not flushed */
+    /* The host does not flush the send, as a host that reports nothing */
     fake_verbs_tell(v->fake, "fail modify_qp EBUSY times 1");
     modified = fake_verbs_calls(v->fake, "modify_qp");
     qrdma_ring_reset(p.a->sq.ring);
@@ -472,8 +475,8 @@ static void test_ring_reset_in_flight_then_reset(void)
 }
 
 /*
- * The first send is put back until the host has made its address. A fault that
- * lets @after sends pass meets it once.
+ * The first send is put back until the host has made its address handle. A
+ * fault that lets @after sends pass counts this send once.
  */
 static void send_with_fault(unsigned after)
 {
@@ -508,11 +511,11 @@ const QRdmaTest verbs_queue_tests[] = {
     { "bad-datagram", test_bad_datagram },
     { "bad-send-of-uc", test_bad_send_of_uc },
     { "sqe-ends", test_sqe_ends },
-    { "bad-behind-quiet", test_bad_behind_quiet },
+    { "bad-after-unsignalled", test_bad_after_unsignalled },
     { "drain", test_drain },
     { "drain-what-waits", test_drain_what_waits },
     { "drain-that-the-host-refuses", test_drain_that_the_host_refuses },
-    { "lost-behind-quiet", test_lost_behind_quiet },
+    { "lost-after-unsignalled", test_lost_after_unsignalled },
     { "many-addresses", test_many_addresses },
     { "qkey-of-the-qp", test_qkey_of_the_qp },
     { "completions-during-resize", test_completions_during_resize },

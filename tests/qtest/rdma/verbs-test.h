@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * What the tests of rdma-verbs over the double of libibverbs have in common.
- */
+/* Common parts of the tests of rdma-verbs over the double of libibverbs. */
 #ifndef TESTS_RDMA_VERBS_TEST_H
 #define TESTS_RDMA_VERBS_TEST_H
 
@@ -13,7 +11,7 @@
 #define VERBS_IOVA_B 0x10000ull
 #define VERBS_ACCESS_ALL (RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE)
 #define VERBS_SLOT 4
-/* Those of qrdma_setup_gids(1), for the double */
+/* The GIDs of qrdma_setup_gids(1), for the double */
 #define VERBS_GIDS "gid 0 fe80::5054:ff:fe12:3401; gid 1 10.0.0.1; "
 
 /* A QEMU with the double, and a device on it. */
@@ -23,7 +21,10 @@ typedef struct Verbs {
     QRdma *dev;                     /* NULL: not plugged in */
 } Verbs;
 
-/* The usual GIDs, then @script (NULL: nothing); no device. */
+/*
+ * Start QEMU with the usual GIDs and then @script (NULL: nothing), without a
+ * device.
+ */
 Verbs *verbs_host(const char *script);
 /* The same with memory that is shared, or not. */
 Verbs *verbs_host_memory(const char *script, bool shared);
@@ -31,8 +32,8 @@ Verbs *verbs_host_memory(const char *script, bool shared);
 Verbs *verbs_host_with(const char *script, const char *memory,
                        const char *options);
 /*
- * A network namespace of its own for this process and its QEMUs, whose "lo"
- * may be given addresses. False, and the test is skipped, if it cannot be had.
+ * Move this process, with its QEMUs, to a new network namespace, whose "lo" may
+ * get addresses. False: this is not possible, and the test is skipped.
  */
 bool verbs_own_network(void);
 /* Like verbs_host(), with gid-mode=add. */
@@ -46,8 +47,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Verbs, verbs_free)
 void verbs_plug(Verbs *v);
 void verbs_unplug(Verbs *v);
 /*
- * Plugging in one on a backend with @props ("'port': 2") fails with a message
- * that has @text in it, and leaves nothing behind.
+ * Assert that plugging in a device on a backend with @props ("'port': 2")
+ * fails, with @text in the message, and leaves nothing behind.
  */
 void verbs_refused(Verbs *v, const char *props, const char *text);
 /* The same with a device of such properties. */
@@ -57,7 +58,7 @@ void verbs_refused_with(Verbs *v, const char *props, const char *device,
 void verbs_restart(Verbs *v);
 /* Wait until the host has so many objects of a kind. */
 void verbs_await_count(Verbs *v, const char *kind, unsigned count);
-/* Until no object is left; the context stays as long as the device. */
+/* Wait until no object is left; the context stays as long as the device. */
 void verbs_await_clean(Verbs *v);
 
 /* Two connected QPs of the device. */
@@ -73,12 +74,14 @@ typedef struct VerbsPair {
 } VerbsPair;
 
 VerbsPair verbs_pair(Verbs *v, RdmaQpType type);
-/* A message of @len bytes, made of @seed, goes from a to b. */
+/* Send a message of @len bytes, made of @seed, from a to b. */
 void verbs_check_works(VerbsPair *p, uint8_t seed);
-/* Post these, and wait until the host has them; @seed is the wr_id. */
+/*
+ * Post a receive or a send, and wait until the host has it; @seed is the wr_id.
+ */
 void verbs_post_recv(VerbsPair *p, uint8_t seed);
 void verbs_post_send(VerbsPair *p, uint8_t seed);
-/* Only post it. */
+/* Post a send without waiting. */
 void verbs_offer_send(VerbsPair *p, uint8_t seed);
 
 /* A command that waits in the control queue. */
@@ -90,7 +93,7 @@ typedef struct VerbsWaiting {
 /* Send a command, and do not wait for its answer. */
 VerbsWaiting verbs_send_cmd(Verbs *v, uint8_t cmd, const void *req,
                             size_t len, size_t rsp_len);
-/* The same of one for which the host is in @verb, until it is released. */
+/* The same, and hold the host in @verb until verbs_release_cmd(). */
 VerbsWaiting verbs_hold_cmd(Verbs *v, const char *verb, uint8_t cmd,
                             const void *req, size_t len, size_t rsp_len);
 /* Release the host, and wait for the answer. */

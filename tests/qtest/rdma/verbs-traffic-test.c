@@ -17,7 +17,7 @@ static void test_messages(const void *data)
     }
 }
 
-/* Numbers are the host's, and far from the guest's. */
+/* Numbers on the wire are the host's, far from the guest's numbers. */
 static void test_numbers(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
@@ -31,7 +31,7 @@ static void test_numbers(void)
     verbs_post_recv(&p, 1);
     verbs_post_send(&p, 2);
     qrdma_wait_cq(p.cq_b, &wc);
-    /* the local one by the device's number */
+    /* the local QP has the device's number */
     g_assert_cmphex(wc.qp_num, ==, p.b->qpn);
 }
 
@@ -65,7 +65,7 @@ static void test_write_and_read(void)
     qrdma_mr_check(p.mr_a, 4000, 10000, 6);
 }
 
-/* Errors of the host's completions are the guest's. */
+/* The guest gets the errors of the host's completions. */
 static void test_status_of_completions(void)
 {
     static const struct {
@@ -105,8 +105,8 @@ static void test_status_of_completions(void)
 }
 
 /*
- * A WR that the host does not take fails in its turn: what was posted before
- * ends first, and all behind it is flushed.
+ * A WR that the host refuses fails in its turn: earlier WRs end first, and all
+ * later WRs are flushed.
  */
 static void test_host_refuses_a_send(void)
 {
@@ -129,7 +129,7 @@ static void test_host_refuses_a_send(void)
     qrdma_expect_none(p.cq_a);
 }
 
-/* The message that takes a bad WR ends the QP, not one before it. */
+/* The message that takes a bad WR breaks the QP, not an earlier message. */
 static void test_host_refuses_a_recv(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
@@ -152,7 +152,10 @@ static void test_host_refuses_a_recv(void)
     qrdma_expect_none(p.cq_b);
 }
 
-/* Not even a substitute for the bad WR: the QP is in error at once. */
+/*
+ * The host refuses even a substitute for the bad WR: the QP is in error at
+ * once.
+ */
 static void test_host_refuses_all_posts(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
@@ -178,8 +181,9 @@ static void test_host_refuses_all_posts(void)
 }
 
 /*
- * An address handle is made when it is needed. Where nobody is found a datagram
- * is lost, as it would be on the wire; one that cannot be is an error.
+ * An address handle is made when it is needed. If no peer is found, the
+ * datagram is lost, as it would be on the wire. An impossible address is an
+ * error.
  */
 static void check_refused_address(const char *err, RdmaWcStatus status)
 {
@@ -207,7 +211,7 @@ static void test_host_refuses_an_address(void)
     }
 }
 
-/* Datagrams behind one whose address is late keep their order. */
+/* Datagrams after one whose address is late keep their order. */
 static void test_late_address(void)
 {
     g_autoptr(Verbs) v = verbs_new("delay create_ah");

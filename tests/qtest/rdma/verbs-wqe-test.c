@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * rdma-verbs: work requests that a library of the host may take, and should
- * not get, and what else of the guest's is not the host's.
+ * rdma-verbs: work requests that must not reach a library of the host, even if
+ * it would take them, and other differences of guest and host.
  */
 #include "qemu/osdep.h"
 #include "verbs-test.h"
 
 #define WINDOWED 0x40000000ull
 
-/* The host sees nothing of it but a request that names no memory. */
+/* Assert that the host gets only a request that names no memory. */
 static void expect_refused(Verbs *v, RdmaQpType type, RdmaSendWr wr,
                            RdmaQpState state)
 {
@@ -44,7 +44,7 @@ static void test_opcodes_that_uc_does_not_have(void)
     }
 }
 
-/* A library may take the pointer for memory that the device shall write. */
+/* A library may take the pointer of inline data for memory to write to. */
 static void test_inline_data_is_only_sent(void)
 {
     static const RdmaWrOpcode bad[] = {
@@ -86,7 +86,7 @@ static RdmaSendWr bind_wr(const Window *w)
     return qrdma_bind_wr(&w->mw, w->mr, 0, 100, RDMA_ACCESS_REMOTE_READ);
 }
 
-/* A bind that failed has left the key of the window as it was. */
+/* A bind that failed leaves the key of the window unchanged. */
 static void test_window_after_a_bind_that_failed(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
@@ -103,7 +103,7 @@ static void test_window_after_a_bind_that_failed(void)
     }
 }
 
-/* What the library refuses, too, has left it. */
+/* A bind that the library refuses leaves the key unchanged, too. */
 static void test_window_after_a_bind_that_was_refused(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
@@ -120,7 +120,7 @@ static void test_window_after_a_bind_that_was_refused(void)
     qrdma_post_expect(w.p.a, bind_wr(&w), RDMA_WC_SUCCESS);
 }
 
-/* Only the last 8 bits of a window's key are the guest's. */
+/* The guest chooses only the last 8 bits of a window's key. */
 static void test_key_of_another_window(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
@@ -134,7 +134,7 @@ static void test_key_of_another_window(void)
     qrdma_post_expect(w.p.a, bind_wr(&w), RDMA_WC_MW_BIND_ERR);
 }
 
-/* It is named by a bind that has no length, and needs none. */
+/* A bind without a length names the window, and needs no region. */
 static void test_unbind_without_a_region(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
@@ -162,8 +162,8 @@ static void test_unbind_without_a_region(void)
 }
 
 /*
- * The host does not tell which receives were solicited, so that all are taken
- * for such; but no sends.
+ * The host does not report which receives were solicited. So all receives count
+ * as solicited, and no sends.
  */
 static void test_sends_are_not_solicited(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The far end of a dgram netdev, held by a test that sees, forwards or keeps
+ * The far end of a dgram netdev, held by a test that reads, forwards or keeps
  * every frame.
  */
 #ifndef TESTS_RDMA_WIRE_H
@@ -10,7 +10,7 @@
 
 #define FRAME_MAX 9100
 
-/* How long to wait for a frame that must come, and for one that must not. */
+/* Timeouts for a frame that must come, and for one that must not */
 #define SOON_MS 10000
 #define NEVER_MS 100
 
@@ -28,7 +28,7 @@ void wire_send(Wire *w, const void *frame, size_t size);
 /* The next frame's size, or 0 if none comes. */
 size_t wire_recv(Wire *w, uint8_t frame[FRAME_MAX], int timeout_ms);
 
-/* A UDP frame that has nothing to do with RoCE; returns its size. */
+/* Make a UDP frame that is not RoCE. Returns its size. */
 size_t make_udp(uint8_t *frame, uint8_t tag);
 
 #endif

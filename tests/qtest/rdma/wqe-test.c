@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * virtio-rdma: work requests that make no sense, and how they complete.
- */
+/* virtio-rdma: malformed work requests, and how they complete. */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
 #include "rdma-test.h"
@@ -24,7 +22,7 @@ static void pair_restart(TestPair *t)
     }
 }
 
-/* Post a WR that is bad, and one behind it: error and flush, in order. */
+/* Post a bad WR, and one after it: error and flush, in order. */
 static void expect_wr_error(TestPair *t, RdmaSendWr wr, RdmaWcStatus status)
 {
     RdmaWc wc;
@@ -233,7 +231,7 @@ static void test_inline_rules(void)
         RDMA_WR_RDMA_READ_WITH_INV,
     };
 
-    /* one byte more than the QP was made for */
+    /* one byte more than the QP's max_inline_data */
     expect_wr_error(&t, (RdmaSendWr) {
         .opcode = RDMA_WR_SEND,
         .send_flags = RDMA_SEND_INLINE,
@@ -438,7 +436,7 @@ static void test_wqe_is_read_once(void)
     wr.wr_id = 0x600d;
     wr.send_flags = RDMA_SEND_SIGNALED;
     qrdma_post_send(t.a, &wr);
-    /* it waits for a receive buffer */
+    /* the send waits for a receive buffer */
     qrdma_expect_none(t.cq_a);
     qtest_memset(t.dev->host->qts, t.a->sq.buf, 0xff,
                  QRDMA_RING_SIZE * QRDMA_WQE_ROOM);
@@ -468,13 +466,13 @@ static void test_cq_overrun_is_an_error_of_its_qps_only(void)
     qrdma_expect(small, 1, RDMA_WC_SUCCESS);
     qrdma_settle(t.dev);
     g_assert_cmpint(qrdma_qp_state(qp), ==, RDMA_QPS_ERR);
-    /* for good: buffers that come now stay empty */
+    /* the error is permanent: new buffers stay empty */
     qrdma_ring_add(small->ring, &(QRdmaDesc) { small->buf, 38, true }, 1);
     qrdma_ring_kick(small->ring);
     qrdma_expect_none(small);
     /* all of the WQEs come back nevertheless */
     qrdma_wait_until(t.dev, (qrdma_reap(&qp->sq), qp->sq.retired == 5));
-    /* and the neighbours work */
+    /* other queue pairs work */
     qrdma_post_expect_wc(t.a, qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 0x55, &sge,
                                             t.mr_b, 0), RDMA_WC_RDMA_WRITE);
     assert_ok(qrdma_destroy_qp(qp));
