@@ -244,9 +244,8 @@ void rdma_backend_qp_refused(RdmaBackend *rb, uint32_t qpn,
         value = g_strdup_printf("0x%" PRIx64 " %s", r->value, text);
         break;
     }
-    qemu_log_mask(LOG_GUEST_ERROR, "%s: QP %u: MODIFY_QP from %s to %s: "
-                  "%s %s\n", rb->client_ops->name, qpn, from, to, r->attr,
-                  value);
+    qemu_log_mask(LOG_GUEST_ERROR, "rdma: QP %u: MODIFY_QP from %s to %s: "
+                  "%s %s\n", qpn, from, to, r->attr, value);
 }
 
 RdmaBackend *rdma_backend_new_default(Object *owner, const char *netdev_id,

@@ -84,7 +84,6 @@ typedef struct RdmaLoaded {
  * half.
  */
 typedef struct RdmaBackendClientOps {
-    const char *name;               /* of the device, for the guest error log */
     /*
      * The device's queues. While the VM is stopped the backend may call
      * event(), and retire() of no WQEs: the device notifies the driver when the

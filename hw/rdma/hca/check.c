@@ -4,8 +4,7 @@
  * error, with the name and the limit of the field.
  */
 #include "qemu/osdep.h"
-#include "qemu/log.h"
-#include "hw/rdma/hca.h"
+#include "int.h"
 
 bool rdma_hca_check_range(const char *field, uint64_t value, uint64_t min,
                           uint64_t max)
@@ -13,8 +12,8 @@ bool rdma_hca_check_range(const char *field, uint64_t value, uint64_t min,
     if (value >= min && value <= max) {
         return true;
     }
-    qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %s is %" PRIu64 ", not %"
-                  PRIu64 " to %" PRIu64 "\n", field, value, min, max);
+    rdma_hca_guest_error("%s is %" PRIu64 ", not %" PRIu64 " to %" PRIu64,
+                         field, value, min, max);
     return false;
 }
 
@@ -23,8 +22,7 @@ bool rdma_hca_check_flags(const char *field, uint64_t value, uint64_t known)
     if (!(value & ~known)) {
         return true;
     }
-    qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %s 0x%" PRIx64 " has "
-                  "unknown flags: known are 0x%" PRIx64 "\n", field, value,
-                  known);
+    rdma_hca_guest_error("%s 0x%" PRIx64 " has unknown flags: known are 0x%"
+                         PRIx64, field, value, known);
     return false;
 }

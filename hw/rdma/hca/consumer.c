@@ -179,7 +179,6 @@ static bool loaded(void *opaque, const RdmaLoaded *obj)
 }
 
 static const RdmaBackendClientOps client_ops = {
-    .name = "virtio-rdma",
     .consumer = {
         .complete = complete,
         .retire = retire,

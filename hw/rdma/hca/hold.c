@@ -8,7 +8,6 @@
  * back, the oldest one of the work queue is written.
  */
 #include "qemu/osdep.h"
-#include "qemu/log.h"
 #include "qemu/timer.h"
 #include "trace.h"
 #include "int.h"

@@ -7,6 +7,11 @@
 #define HW_RDMA_HCA_INT_H
 
 #include "hw/rdma/hca.h"
+#include "qemu/log.h"
+
+/* Log a mistake of the driver. @fmt is a literal, without a newline. */
+#define rdma_hca_guest_error(fmt, ...) \
+    qemu_log_mask(LOG_GUEST_ERROR, "rdma: " fmt "\n", ## __VA_ARGS__)
 
 /* Bytes of the longest ID of a fault, with the terminating NUL */
 #define RDMA_HCA_FAULT_ID_ROOM 64

@@ -91,8 +91,8 @@ void rdma_hca_load_begin(RdmaHca *hca)
 static bool check_count(const char *what, uint32_t ours, uint32_t backends)
 {
     if (ours != backends) {
-        error_report("virtio-rdma: in the migration stream the device has %u "
-                     "%s, but its backend has %u", ours, what, backends);
+        error_report("rdma: in the migration stream the device has %u %s, but "
+                     "its backend has %u", ours, what, backends);
     }
     return ours == backends;
 }

@@ -5,9 +5,8 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
-#include "qemu/log.h"
 #include "trace.h"
-#include "hw/rdma/hca.h"
+#include "int.h"
 
 int rdma_hca_mcast_set(RdmaHca *hca, uint32_t qpn,
                        const uint8_t gid[RDMA_GID_LEN], bool attach)
@@ -23,9 +22,9 @@ int rdma_hca_mcast_set(RdmaHca *hca, uint32_t qpn,
         return -EINVAL;
     }
     if (!rdma_gid_is_multicast(gid)) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: QP %u: GID 0x%016" PRIx64
-                      "%016" PRIx64 " is not that of a multicast group\n",
-                      qpn, ldq_be_p(gid), ldq_be_p(gid + 8));
+        rdma_hca_guest_error("QP %u: GID 0x%016" PRIx64 "%016" PRIx64 " is not "
+                             "that of a multicast group", qpn, ldq_be_p(gid),
+                             ldq_be_p(gid + 8));
         return -EINVAL;
     }
     ret = hca->bc->set_mcast(hca->backend, qpn, gid, attach);

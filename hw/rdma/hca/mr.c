@@ -4,7 +4,6 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/guest-random.h"
-#include "qemu/log.h"
 #include "trace.h"
 #include "int.h"
 
@@ -33,8 +32,8 @@ static int check_access(RdmaHca *hca, uint32_t access)
     /* Remote write and atomic need local write (IBTA 10.6.3.1). */
     if ((access & (RDMA_ACCESS_REMOTE_WRITE | RDMA_ACCESS_REMOTE_ATOMIC)) &&
         !(access & RDMA_ACCESS_LOCAL_WRITE)) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: access 0x%x has remote "
-                      "write or atomic without local write\n", access);
+        rdma_hca_guest_error("access 0x%x has remote write or atomic without "
+                             "local write", access);
         return -EINVAL;
     }
     return 0;
@@ -45,8 +44,8 @@ static int check_mem_mgt(RdmaHca *hca)
     if (rdma_hca_has_mem_mgt(hca)) {
         return 0;
     }
-    qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: fast registration without "
-                  "the capability MEM_MGT_EXTENSIONS\n");
+    rdma_hca_guest_error("fast registration without the capability "
+                         "MEM_MGT_EXTENSIONS");
     return -ENOTSUP;
 }
 
@@ -91,9 +90,8 @@ int rdma_hca_mr_check(RdmaHca *hca, const RdmaMrAttr *attr)
         return ret;
     }
     if (attr->type == RDMA_MR_DMA && (attr->access & ACCESS_PEERS)) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: access 0x%x to all of "
-                      "memory has remote rights, which are refused\n",
-                      attr->access);
+        rdma_hca_guest_error("access 0x%x to all of memory has remote rights, "
+                             "which are refused", attr->access);
         return -EPERM;
     }
     if (attr->type == RDMA_MR_FAST_REG &&

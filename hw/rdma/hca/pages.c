@@ -4,7 +4,6 @@
  * or trees of page tables.
  */
 #include "qemu/osdep.h"
-#include "qemu/log.h"
 #include "int.h"
 
 /* A page table is a page of 512 addresses of 8 bytes. */
@@ -53,9 +52,9 @@ int rdma_hca_pages_check(RdmaHca *hca, RdmaHcaPages *p)
 int rdma_hca_pages_charge(RdmaHca *hca, uint32_t npages)
 {
     if (npages > hca->max_mr_pages - hca->mr_pages) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: npages %u and the %"
-                      PRIu64 " of other regions exceed %" PRIu64 "\n",
-                      npages, hca->mr_pages, hca->max_mr_pages);
+        rdma_hca_guest_error("npages %u and the %" PRIu64 " of other regions "
+                             "exceed %" PRIu64, npages, hca->mr_pages,
+                             hca->max_mr_pages);
         return -ENOMEM;
     }
     hca->mr_pages += npages;
@@ -73,10 +72,9 @@ static int read_entries(RdmaHca *hca, uint64_t addr, uint32_t n,
     }
     for (uint32_t i = 0; i < n; i++) {
         if (entries[i] & low) {
-            qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: entry %u of the "
-                          "page table at 0x%" PRIx64 " is not aligned to "
-                          "2^%u: 0x%" PRIx64 "\n", i, addr, shift,
-                          entries[i]);
+            rdma_hca_guest_error("entry %u of the page table at 0x%" PRIx64
+                                 " is not aligned to 2^%u: 0x%" PRIx64,
+                                 i, addr, shift, entries[i]);
             return -EINVAL;
         }
     }

@@ -3,10 +3,9 @@
  * The port: its attributes, P_Keys and GIDs.
  */
 #include "qemu/osdep.h"
-#include "qemu/log.h"
 #include "qemu/sockets.h"
 #include "trace.h"
-#include "hw/rdma/hca.h"
+#include "int.h"
 
 static bool check_index(RdmaHca *hca, uint32_t index)
 {
@@ -34,8 +33,7 @@ static void refuse_gid(uint32_t index, const uint8_t gid[RDMA_GID_LEN])
     char text[INET6_ADDRSTRLEN];
 
     inet_ntop(AF_INET6, gid, text, sizeof(text));
-    qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: GID %u: %s is none of "
-                  "allowed-gids\n", index, text);
+    rdma_hca_guest_error("GID %u: %s is none of allowed-gids", index, text);
 }
 
 int rdma_hca_gid_add(RdmaHca *hca, uint32_t index,

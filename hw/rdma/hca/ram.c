@@ -6,9 +6,8 @@
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
 #include "qemu/bswap.h"
-#include "qemu/log.h"
 #include "qemu/rcu.h"
-#include "hw/rdma/hca.h"
+#include "int.h"
 
 bool rdma_hca_read_ram(const RdmaRam *ram, uint64_t addr, void *buf,
                        size_t len)
@@ -50,8 +49,7 @@ bool rdma_hca_read_addrs(const RdmaRam *ram, uint64_t addr, uint32_t n,
                          uint64_t *addrs)
 {
     if (!rdma_hca_read_ram(ram, addr, addrs, n * sizeof(*addrs))) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: page table at 0x%"
-                      PRIx64 " is not RAM\n", addr);
+        rdma_hca_guest_error("page table at 0x%" PRIx64 " is not RAM", addr);
         return false;
     }
     for (uint32_t i = 0; i < n; i++) {

@@ -3,7 +3,6 @@
  * Send queues: WQEs for the backend
  */
 #include "qemu/osdep.h"
-#include "qemu/log.h"
 #include "trace.h"
 #include "int.h"
 
@@ -21,9 +20,8 @@ RdmaWcStatus rdma_hca_sq_read_reg(RdmaHca *hca, RdmaHcaQp *qp,
     RdmaHcaInflight *inflight = rdma_hca_wq_newest(&qp->sq);
 
     if (!mr || mr->pd != qp->pd) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: REG_MR of QP %u: %s MR "
-                      "%u\n", qp->init.qpn, mr ? "another PD has" : "no",
-                      wr->wr.reg.mrn);
+        rdma_hca_guest_error("REG_MR of QP %u: %s MR %u", qp->init.qpn,
+                             mr ? "another PD has" : "no", wr->wr.reg.mrn);
         return RDMA_WC_MW_BIND_ERR;
     }
     if (!rdma_hca_check_range("npages", p->npages, 0, mr->max_pages) ||

@@ -43,7 +43,7 @@ static Log log_start(void)
 static void expect_log(Log *l, const char *text)
 {
     g_autofree char *all = NULL;
-    g_autofree char *line = g_strdup_printf("virtio-rdma: %s\n", text);
+    g_autofree char *line = g_strdup_printf("rdma: %s\n", text);
     size_t size;
 
     g_assert_true(g_file_get_contents(l->path, &all, &size, NULL));

@@ -77,8 +77,8 @@ typedef struct Log {
 /* The log since the last call is @text, of the QP. */
 static void expect_log(Log *l, const char *text)
 {
-    g_autofree char *line = g_strdup_printf("virtio-rdma: QP %u: MODIFY_QP "
-                                            "%s\n", l->qp->qpn, text);
+    g_autofree char *line = g_strdup_printf("rdma: QP %u: MODIFY_QP %s\n",
+                                            l->qp->qpn, text);
     g_autofree char *all = NULL;
     size_t size;
 
