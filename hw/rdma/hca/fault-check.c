@@ -53,7 +53,7 @@ static bool is_opcode(uint8_t opcode)
            opcode == RDMA_WC_REG_MR;
 }
 
-bool rdma_hca_fault_suits(uint8_t kind, uint8_t opcode)
+bool rdma_hca_fault_can_strike(uint8_t kind, uint8_t opcode)
 {
     switch (kind) {
     case RDMA_FAULT_KIND_COMPLETION_ERROR:
@@ -74,7 +74,7 @@ static bool check_work(RdmaHca *hca, const RdmaHcaFault *f, Error **errp)
 {
     if (f->opcode != RDMA_HCA_FAULT_ANY &&
         (!is_opcode(f->opcode) ||
-         !rdma_hca_fault_suits(f->kind, f->opcode))) {
+         !rdma_hca_fault_can_strike(f->kind, f->opcode))) {
         error_setg(errp, "opcode=%s: a request of this opcode cannot have a "
                    "fault of kind '%s'", is_opcode(f->opcode)
                    ? RdmaCompletionOpcode_str(

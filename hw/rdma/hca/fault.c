@@ -106,7 +106,7 @@ static void update_points(RdmaHca *hca)
 
 /* Time */
 
-static int64_t now(void)
+static int64_t now_ns(void)
 {
     return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 }
@@ -114,17 +114,17 @@ static int64_t now(void)
 /* loadvm may set the clock back, so a time too far ahead is due, too. */
 bool rdma_hca_fault_is_due(int64_t until)
 {
-    int64_t t = now();
+    int64_t t = now_ns();
 
     return until <= t || (until != INT64_MAX && until - t > MAX_NS);
 }
 
-static int64_t end_of(const RdmaHcaFault *f)
+static int64_t end_ns(const RdmaHcaFault *f)
 {
-    return f->ms ? now() + f->ms * (int64_t)SCALE_MS : INT64_MAX;
+    return f->ms ? now_ns() + f->ms * (int64_t)SCALE_MS : INT64_MAX;
 }
 
-static void earlier(int64_t *next, int64_t until)
+static void note_deadline(int64_t *next, int64_t until)
 {
     if (until && until < *next) {
         *next = until;
@@ -132,20 +132,20 @@ static void earlier(int64_t *next, int64_t until)
 }
 
 /* The times of work that waits while the device is not active */
-static void earlier_of_work(RdmaHca *hca, int64_t *next)
+static void note_work_deadlines(RdmaHca *hca, int64_t *next)
 {
     const RdmaHcaHeld *held;
     const RdmaHcaQp *qp;
 
     if (!rdma_hca_fault_is_due(hca->faults->command_until)) {
-        earlier(next, hca->faults->command_until);
+        note_deadline(next, hca->faults->command_until);
     }
     QTAILQ_FOREACH(held, &hca->faults->held, next) {
-        earlier(next, held->until);
+        note_deadline(next, held->until);
     }
     RDMA_HCA_FOREACH(&hca->qps, n, qp) {
         if (qp->fault.stuck) {
-            earlier(next, qp->fault.until);
+            note_deadline(next, qp->fault.until);
         }
     }
 }
@@ -155,9 +155,9 @@ static void update_timer(RdmaHca *hca)
     RdmaHcaFaults *fs = hca->faults;
     int64_t next = INT64_MAX;
 
-    earlier(&next, fs->port_until);
+    note_deadline(&next, fs->port_until);
     if (rdma_hca_is_active(hca)) {
-        earlier_of_work(hca, &next);
+        note_work_deadlines(hca, &next);
     }
     if (next == INT64_MAX) {
         timer_del(fs->timer);
@@ -202,7 +202,7 @@ void rdma_hca_faults_expire(RdmaHca *hca)
     }
     RDMA_HCA_FOREACH(&hca->qps, n, qp) {
         if (qp->fault.stuck && rdma_hca_fault_is_due(qp->fault.until)) {
-            rdma_hca_fault_let_go(qp);
+            rdma_hca_fault_release_qp(qp);
             rdma_hca_qp_schedule(hca, qp);
         }
     }
@@ -250,7 +250,7 @@ RdmaHcaFault *rdma_hca_fault_add(RdmaHca *hca,
     RDMA_HCA_FOREACH(&hca->qps, n, qp) {
         /* Match the next send again: the new fault may strike it, too. */
         if (!qp->fault.held_back) {
-            qp->fault.passed = false;
+            qp->fault.next_is_matched = false;
         }
     }
     rdma_hca_faults_update(hca);
@@ -261,7 +261,7 @@ RdmaHcaFault *rdma_hca_fault_add(RdmaHca *hca,
 void rdma_hca_fault_start(RdmaHca *hca, const RdmaHcaFault *f)
 {
     if (f->kind == RDMA_FAULT_KIND_PORT_DOWN) {
-        set_port(hca, end_of(f));
+        set_port(hca, end_ns(f));
         rdma_hca_faults_update(hca);
     }
 }
@@ -288,13 +288,13 @@ void rdma_hca_fault_remove(RdmaHca *hca, RdmaHcaFault *f)
     }
     RDMA_HCA_FOREACH(&hca->qps, n, qp) {
         if (qp->fault.stuck == f) {
-            rdma_hca_fault_let_go(qp);
+            rdma_hca_fault_release_qp(qp);
             rdma_hca_qp_schedule(hca, qp);
         }
-        if (qp->fault.met == f) {
-            qp->fault.met = NULL;
+        if (qp->fault.next_fault == f) {
+            qp->fault.next_fault = NULL;
         }
-        qp->fault.struck = NULL;
+        qp->fault.last_fault = NULL;
     }
     QTAILQ_REMOVE(&fs->list, f, next);
     g_free(f);
@@ -304,7 +304,7 @@ void rdma_hca_fault_remove(RdmaHca *hca, RdmaHcaFault *f)
     rdma_hca_faults_update(hca);
 }
 
-void rdma_hca_fault_let_go(RdmaHcaQp *qp)
+void rdma_hca_fault_release_qp(RdmaHcaQp *qp)
 {
     qp->fault.held_back = false;
     qp->fault.fatal = false;
@@ -313,9 +313,9 @@ void rdma_hca_fault_let_go(RdmaHcaQp *qp)
 
 void rdma_hca_fault_forget_qp(RdmaHcaQp *qp)
 {
-    rdma_hca_fault_let_go(qp);
-    qp->fault.passed = false;
-    qp->fault.met = NULL;
+    rdma_hca_fault_release_qp(qp);
+    qp->fault.next_is_matched = false;
+    qp->fault.next_fault = NULL;
 }
 
 void rdma_hca_command_end(RdmaHca *hca)
@@ -354,7 +354,7 @@ static uint32_t next_random(uint64_t *state)
 }
 
 /* A work request, completion or command matches @f: does the fault strike? */
-static bool strikes(RdmaHca *hca, RdmaHcaFault *f)
+static bool try_strike(RdmaHca *hca, RdmaHcaFault *f)
 {
     f->matches++;
     if (f->matches <= f->after ||
@@ -375,7 +375,7 @@ static bool is_datagram(const RdmaHcaQp *qp)
     return qp->init.qp_type == RDMA_QPT_UD || qp->init.qp_type == RDMA_QPT_GSI;
 }
 
-static bool has_peer(RdmaHca *hca, const RdmaHcaFault *f, const Work *w)
+static bool matches_peer(RdmaHca *hca, const RdmaHcaFault *f, const Work *w)
 {
     const RdmaAv *av = w->av;
     bool has_dest_qpn = w->has_dest_qpn;
@@ -408,7 +408,7 @@ static bool has_peer(RdmaHca *hca, const RdmaHcaFault *f, const Work *w)
  * A fault strikes the GSI only if the user names its number: without the GSI
  * RDMA CM does not work for any program of the guest.
  */
-static bool has_number(const RdmaHcaFault *f, const Work *w)
+static bool matches_qp(const RdmaHcaFault *f, const Work *w)
 {
     if (f->selects & RDMA_HCA_FAULT_QPN) {
         return w->qp && w->qp->init.qpn == f->qpn;
@@ -419,17 +419,18 @@ static bool has_number(const RdmaHcaFault *f, const Work *w)
 static bool matches(RdmaHca *hca, const RdmaHcaFault *f, const Work *w)
 {
     return (f->opcode == RDMA_HCA_FAULT_ANY || f->opcode == w->opcode) &&
-           rdma_hca_fault_suits(f->kind, w->opcode) &&
-           has_number(f, w) && has_peer(hca, f, w);
+           rdma_hca_fault_can_strike(f->kind, w->opcode) &&
+           matches_qp(f, w) && matches_peer(hca, f, w);
 }
 
 /* The first fault at @point that strikes @w, or NULL */
-static RdmaHcaFault *meet(RdmaHca *hca, uint8_t point, const Work *w)
+static RdmaHcaFault *pick_fault(RdmaHca *hca, uint8_t point, const Work *w)
 {
     RdmaHcaFault *f;
 
     QTAILQ_FOREACH(f, &hca->faults->list, next) {
-        if ((points_of(f) & point) && matches(hca, f, w) && strikes(hca, f)) {
+        if ((points_of(f) & point) && matches(hca, f, w) &&
+            try_strike(hca, f)) {
             return f;
         }
     }
@@ -440,15 +441,15 @@ static RdmaHcaFault *meet(RdmaHca *hca, uint8_t point, const Work *w)
  * The fault that strikes the send @w of @qp, or NULL. A send that was put back
  * is not matched a second time: it gets the fault that it had.
  */
-static RdmaHcaFault *meet_send(RdmaHca *hca, RdmaHcaQp *qp, const Work *w)
+static RdmaHcaFault *pick_send_fault(RdmaHca *hca, RdmaHcaQp *qp, const Work *w)
 {
-    RdmaHcaFault *f = qp->fault.met;
+    RdmaHcaFault *f = qp->fault.next_fault;
 
-    qp->fault.met = NULL;
-    if (!qp->fault.passed) {
-        return meet(hca, RDMA_HCA_FAULT_AT_SEND, w);
+    qp->fault.next_fault = NULL;
+    if (!qp->fault.next_is_matched) {
+        return pick_fault(hca, RDMA_HCA_FAULT_AT_SEND, w);
     }
-    qp->fault.passed = false;
+    qp->fault.next_is_matched = false;
     if (!f || !may_strike(f)) {
         return NULL;
     }
@@ -476,7 +477,7 @@ static uint32_t *rkey_of(RdmaSendWr *wr)
 static void hold_back(RdmaHca *hca, RdmaHcaQp *qp)
 {
     qp->fault.held_back = true;
-    qp->fault.passed = true;
+    qp->fault.next_is_matched = true;
     rdma_hca_qp_schedule(hca, qp);
 }
 
@@ -493,11 +494,11 @@ bool rdma_hca_fault_send(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr,
     };
     RdmaHcaFault *f;
 
-    f = meet_send(hca, qp, &w);
+    f = pick_send_fault(hca, qp, &w);
     if (!f) {
         return true;
     }
-    qp->fault.struck = f;
+    qp->fault.last_fault = f;
     switch (f->kind) {
     case RDMA_FAULT_KIND_COMPLETION_ERROR:
         wr->status = f->status;
@@ -520,7 +521,7 @@ bool rdma_hca_fault_send(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr,
         return false;
     case RDMA_FAULT_KIND_QP_STUCK:
         qp->fault.stuck = f;
-        qp->fault.until = end_of(f);
+        qp->fault.until = end_ns(f);
         hold_back(hca, qp);
         if (f->ms) {
             timer_mod_anticipate_ns(hca->faults->timer, qp->fault.until);
@@ -533,21 +534,21 @@ bool rdma_hca_fault_send(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr,
 
 void rdma_hca_fault_put_back(RdmaHca *hca, RdmaHcaQp *qp)
 {
-    RdmaHcaFault *f = qp->fault.struck;
+    RdmaHcaFault *f = qp->fault.last_fault;
 
     if (f) {
         f->hits--;
         update_points(hca);
     }
-    qp->fault.met = f;
-    qp->fault.passed = hca->fault_points & RDMA_HCA_FAULT_AT_SEND;
+    qp->fault.next_fault = f;
+    qp->fault.next_is_matched = hca->fault_points & RDMA_HCA_FAULT_AT_SEND;
 }
 
 void rdma_hca_fault_recv(RdmaHca *hca, RdmaHcaQp *qp, RdmaRecvWr *wr,
                          RdmaSge *sge)
 {
     Work w = { .qp = qp, .opcode = RDMA_WC_RECV };
-    const RdmaHcaFault *f = meet(hca, RDMA_HCA_FAULT_AT_RECV, &w);
+    const RdmaHcaFault *f = pick_fault(hca, RDMA_HCA_FAULT_AT_RECV, &w);
 
     if (!f) {
         return;
@@ -572,7 +573,7 @@ RdmaHcaFault *rdma_hca_fault_complete(RdmaHca *hca, RdmaHcaQp *qp,
         .dest_qpn = wc->src_qp,
     };
 
-    return meet(hca, RDMA_HCA_FAULT_AT_COMPLETE, &w);
+    return pick_fault(hca, RDMA_HCA_FAULT_AT_COMPLETE, &w);
 }
 
 static int errno_of(uint8_t status)
@@ -612,13 +613,13 @@ int rdma_hca_command_begin(RdmaHca *hca, RdmaCommand cmd, bool again,
             (f->command != RDMA_HCA_FAULT_ANY && f->command != cmd + 1) ||
             ((f->selects & RDMA_HCA_FAULT_QPN) &&
              f->qpn != qpn) ||
-            !strikes(hca, f)) {
+            !try_strike(hca, f)) {
             continue;
         }
         if (f->kind == RDMA_FAULT_KIND_COMMAND_ERROR) {
             return -errno_of(f->status);
         }
-        fs->command_until = end_of(f);
+        fs->command_until = end_ns(f);
         rdma_hca_faults_update(hca);
         return -EINPROGRESS;
     }

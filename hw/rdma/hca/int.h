@@ -115,7 +115,7 @@ static inline bool rdma_hca_fault_is_of_command(uint8_t kind)
 /* fault-check.c: checks of a fault */
 
 /* Can a fault of @kind strike a WR that completes with @opcode? */
-bool rdma_hca_fault_suits(uint8_t kind, uint8_t opcode);
+bool rdma_hca_fault_can_strike(uint8_t kind, uint8_t opcode);
 /* The fault with this ID, or NULL */
 RdmaHcaFault *rdma_hca_fault_find(RdmaHca *hca, const char *id);
 /* Can the device have @fault? Reads all fields, which may be wrong. */
@@ -146,7 +146,7 @@ void rdma_hca_faults_expire(RdmaHca *hca);
 /* The QP enters RESET: undo all effects of faults on it. */
 void rdma_hca_fault_forget_qp(RdmaHcaQp *qp);
 /* The QP is in ERR, or its fault is over: do not hold back its sends. */
-void rdma_hca_fault_let_go(RdmaHcaQp *qp);
+void rdma_hca_fault_release_qp(RdmaHcaQp *qp);
 /*
  * Apply a fault to a decoded send. @sge: the list of @wr, which a fault may
  * change. False if the send is to be held back: then qp->fault has the reason,

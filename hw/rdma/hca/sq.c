@@ -72,7 +72,7 @@ RdmaNext rdma_hca_sq_next(RdmaHca *hca, RdmaHcaQp *qp, bool flush,
         if (!flush) {
             return RDMA_NEXT_NONE;
         }
-        rdma_hca_fault_let_go(qp);
+        rdma_hca_fault_release_qp(qp);
     }
     while (!rdma_hca_wq_take(hca, &qp->sq)) {
         next = rdma_hca_wq_sleep(hca, &qp->sq);
@@ -82,7 +82,7 @@ RdmaNext rdma_hca_sq_next(RdmaHca *hca, RdmaHcaQp *qp, bool flush,
     }
     *wr = (RdmaSendWr) {};
     hca->ops->decode_send(hca, qp, wr);
-    qp->fault.struck = NULL;
+    qp->fault.last_fault = NULL;
     if (unlikely(hca->fault_points & RDMA_HCA_FAULT_AT_SEND) && !flush &&
         is_held_back(hca, qp, wr)) {
         rdma_hca_sq_put_back(hca, qp, wr);

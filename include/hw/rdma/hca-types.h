@@ -229,9 +229,9 @@ typedef struct RdmaHcaQpFault {
     bool fatal;                     /* the bottom half moves it to ERR */
     const RdmaHcaFault *stuck;      /* the fault of kind qp-stuck, or NULL */
     int64_t until;                  /* end of @stuck, virtual time; INT64_MAX */
-    bool passed;                    /* the next send was matched before */
-    RdmaHcaFault *met;              /* the fault of that send, or NULL */
-    RdmaHcaFault *struck;           /* the fault of the last send, or NULL */
+    bool next_is_matched;           /* the next send was matched before */
+    RdmaHcaFault *next_fault;       /* the fault of that send, or NULL */
+    RdmaHcaFault *last_fault;       /* the fault of the last send, or NULL */
 } RdmaHcaQpFault;
 
 /* A QP. The guest interface allocates it, and frees it in free_qp(). */
