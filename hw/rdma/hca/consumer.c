@@ -22,7 +22,7 @@ static bool complete(void *opaque, uint32_t cqn, const RdmaWc *wc,
     if (wc->status != RDMA_WC_SUCCESS) {
         qp = rdma_hca_table_get(&hca->qps, wc->qp_num);
         if (qp) {
-            rdma_hca_error_completed(hca, qp, wc);
+            rdma_hca_error_note_completion(hca, qp, wc);
         }
     }
     return unlikely(hca->fault_points & RDMA_HCA_FAULT_AT_COMPLETE)
@@ -58,7 +58,7 @@ static void event(void *opaque, const RdmaEvent *event)
         return;
     }
     if (qp) {
-        rdma_hca_error_event(hca, qp, event->type);
+        rdma_hca_error_note_event(hca, qp, event->type);
     }
     srq = event->type == RDMA_EVENT_SRQ_ERR
           ? rdma_hca_table_get(&hca->srqs, event->id) : NULL;

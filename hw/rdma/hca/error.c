@@ -20,8 +20,7 @@ QEMU_BUILD_BUG_ON((int)RDMA_COMPLETION_STATUS_RETRY_EXC_ERR !=
 QEMU_BUILD_BUG_ON((int)RDMA_COMPLETION_STATUS_GENERAL_ERR !=
                   (int)RDMA_WC_GENERAL_ERR);
 
-static void note(RdmaHca *hca, RdmaHcaQp *qp,
-                 const RdmaHcaQpError *error)
+static void note_error(RdmaHca *hca, RdmaHcaQp *qp, const RdmaHcaQpError *error)
 {
     qp->error = *error;
     qp->error.at = qemu_clock_get_ns(QEMU_CLOCK_HOST);
@@ -29,17 +28,17 @@ static void note(RdmaHca *hca, RdmaHcaQp *qp,
     hca->n_qp_errors++;
     hca->last_error = qp->error;
     hca->error_qpn = qp->init.qpn;
-    hca->error_untold = true;
+    hca->error_unreported = true;
     rdma_hca_bh_schedule(hca);
 }
 
-void rdma_hca_error_completed(RdmaHca *hca, RdmaHcaQp *qp,
-                              const RdmaWc *wc)
+void rdma_hca_error_note_completion(RdmaHca *hca, RdmaHcaQp *qp,
+                                    const RdmaWc *wc)
 {
     if (wc->status == RDMA_WC_WR_FLUSH_ERR) {
         return;
     }
-    note(hca, qp, &(RdmaHcaQpError) {
+    note_error(hca, qp, &(RdmaHcaQpError) {
         .status = wc->status,
         .opcode = wc->opcode,
         .wr_id = wc->wr_id,
@@ -47,12 +46,11 @@ void rdma_hca_error_completed(RdmaHca *hca, RdmaHcaQp *qp,
     });
 }
 
-void rdma_hca_error_event(RdmaHca *hca, RdmaHcaQp *qp,
-                          RdmaEventType type)
+void rdma_hca_error_note_event(RdmaHca *hca, RdmaHcaQp *qp, RdmaEventType type)
 {
     if (type == RDMA_EVENT_QP_FATAL || type == RDMA_EVENT_QP_REQ_ERR ||
         type == RDMA_EVENT_QP_ACCESS_ERR) {
-        note(hca, qp, &(RdmaHcaQpError) { .event = type });
+        note_error(hca, qp, &(RdmaHcaQpError) { .event = type });
     }
 }
 
@@ -111,16 +109,16 @@ RdmaQueuePairError *rdma_hca_error_info(const RdmaHcaQpError *error)
     return info;
 }
 
-void rdma_hca_error_tell(RdmaHca *hca)
+void rdma_hca_error_report(RdmaHca *hca)
 {
     g_autoptr(RdmaQueuePairError) info = NULL;
     g_autofree char *path = NULL;
     DeviceState *dev;
 
-    if (!hca->error_untold) {
+    if (!hca->error_unreported) {
         return;
     }
-    hca->error_untold = false;
+    hca->error_unreported = false;
     dev = hca->dev;
     path = object_get_canonical_path(OBJECT(dev));
     info = rdma_hca_error_info(&hca->last_error);

@@ -94,17 +94,17 @@ struct RdmaHcaFaults {
 /* error.c: errors of QPs, for people on the host */
 
 /* Note a failed completion of @qp, unless @wc was only flushed. */
-void rdma_hca_error_completed(RdmaHca *hca, RdmaHcaQp *qp,
-                              const RdmaWc *wc);
+void rdma_hca_error_note_completion(RdmaHca *hca, RdmaHcaQp *qp,
+                                    const RdmaWc *wc);
 /* Note an event of @qp, if it is an error. */
-void rdma_hca_error_event(RdmaHca *hca, RdmaHcaQp *qp,
-                          RdmaEventType type);
+void rdma_hca_error_note_event(RdmaHca *hca, RdmaHcaQp *qp,
+                               RdmaEventType type);
 /* Convert @error for QMP. The caller frees the result. */
 RdmaQueuePairError *rdma_hca_error_info(const RdmaHcaQpError *error);
 /* Convert @opcode, a RdmaWcOpcode, for QMP. */
 RdmaCompletionOpcode rdma_hca_error_opcode(uint8_t opcode);
 /* Send the QMP event RDMA_QP_ERROR for the last error, once. */
-void rdma_hca_error_tell(RdmaHca *hca);
+void rdma_hca_error_report(RdmaHca *hca);
 
 static inline bool rdma_hca_fault_is_of_command(uint8_t kind)
 {

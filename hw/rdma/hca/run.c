@@ -197,7 +197,7 @@ static void hca_bh(void *opaque)
         return;
     }
     rdma_hca_enter(hca);
-    rdma_hca_error_tell(hca);
+    rdma_hca_error_report(hca);
     hca->ops->update_running(hca);
     if (unlikely(hca->faults)) {
         run_faults(hca);
@@ -241,7 +241,7 @@ void rdma_hca_bhs_reset(RdmaHca *hca)
     hca->any_kicks = false;
     bitmap_zero(hca->kicks, hca->qps.end + hca->srqs.end);
     qemu_bh_cancel(hca->bh);
-    if (hca->error_untold) {
+    if (hca->error_unreported) {
         rdma_hca_bh_schedule(hca);
     }
 }

@@ -375,7 +375,7 @@ struct RdmaHca {
     uint64_t n_qp_errors;
     RdmaHcaQpError last_error;
     uint32_t error_qpn;             /* QP of @last_error */
-    bool error_untold;              /* no QMP event has reported it yet */
+    bool error_unreported;          /* no QMP event has reported it yet */
     RdmaHcaEvents events;
     uint8_t fault_points;           /* RDMA_HCA_FAULT_AT_* of active faults */
     RdmaHcaFaults *faults;          /* NULL: the user has added none */
