@@ -36,8 +36,8 @@ typedef struct Ends {
 
 typedef void AddFunc(RdmaHca *hca, const void *obj, bool detail, Ends *ends);
 
-static bool ask(RdmaHca *hca, RdmaObjectType what, uint32_t id,
-                RdmaInspection *out)
+static bool inspect_object(RdmaHca *hca, RdmaObjectType what, uint32_t id,
+                           RdmaInspection *out)
 {
     return hca->bc->inspect(hca->backend, what, id, out) == 0;
 }
@@ -105,7 +105,7 @@ static void add_srq(RdmaHca *hca, const void *obj, bool detail, Ends *ends)
     RdmaInspection in;
     RdmaSrqInfo *info;
 
-    if (!ask(hca, RDMA_OBJECT_SRQ, srq->attr.srqn, &in)) {
+    if (!inspect_object(hca, RDMA_OBJECT_SRQ, srq->attr.srqn, &in)) {
         return;
     }
     info = g_new0(RdmaSrqInfo, 1);
@@ -130,7 +130,7 @@ static void add_mr(RdmaHca *hca, const void *obj, bool detail, Ends *ends)
     RdmaInspection in;
     RdmaMrInfo *info;
 
-    if (!ask(hca, RDMA_OBJECT_MR, mr->mrn, &in)) {
+    if (!inspect_object(hca, RDMA_OBJECT_MR, mr->mrn, &in)) {
         return;
     }
     info = g_new0(RdmaMrInfo, 1);
@@ -263,7 +263,7 @@ static void add_qp(RdmaHca *hca, const void *obj, bool detail, Ends *ends)
     RdmaQueuePairInfo *info;
     RdmaInspection in;
 
-    if (!ask(hca, RDMA_OBJECT_QP, qp->init.qpn, &in)) {
+    if (!inspect_object(hca, RDMA_OBJECT_QP, qp->init.qpn, &in)) {
         return;
     }
     info = g_new0(RdmaQueuePairInfo, 1);
@@ -297,10 +297,10 @@ static void add_qp(RdmaHca *hca, const void *obj, bool detail, Ends *ends)
 }
 
 static void add_all(RdmaHca *hca, const RdmaHcaTable *t,
-                    const RdmaHcaLook *look, AddFunc *add, Ends *ends)
+                    const RdmaHcaQuery *query, AddFunc *add, Ends *ends)
 {
-    unsigned long id = look->first;
-    uint32_t left = look->max;
+    unsigned long id = query->first;
+    uint32_t left = query->max;
     bool more = true;
 
     while (more && left && hca->backend) {
@@ -309,7 +309,7 @@ static void add_all(RdmaHca *hca, const RdmaHcaTable *t,
             id = id < t->end ? find_next_bit(t->used, t->end, id) : t->end;
             more = id < t->end;
             if (more) {
-                add(hca, t->slot[id++], look->detail, ends);
+                add(hca, t->slot[id++], query->detail, ends);
                 left--;
             }
         }
@@ -317,17 +317,18 @@ static void add_all(RdmaHca *hca, const RdmaHcaTable *t,
     }
 }
 
-static RdmaGidInfoList *gids_info(RdmaHca *hca, const RdmaHcaLook *look)
+static RdmaGidInfoList *gids_info(RdmaHca *hca, const RdmaHcaQuery *query)
 {
     RdmaGidInfoList *list = NULL, **end = &list;
-    uint32_t left = look->max;
+    uint32_t left = query->max;
     RdmaInspection in;
 
     rdma_hca_enter(hca);
-    for (uint32_t i = look->first; i < hca->limits.gid_table_len && left; i++) {
+    for (uint32_t i = query->first; i < hca->limits.gid_table_len && left;
+         i++) {
         RdmaGidInfo *info;
 
-        if (!ask(hca, RDMA_OBJECT_GID, i, &in)) {
+        if (!inspect_object(hca, RDMA_OBJECT_GID, i, &in)) {
             continue;
         }
         info = g_new0(RdmaGidInfo, 1);
@@ -408,7 +409,7 @@ static RdmaInfo *device_info(RdmaHca *hca)
     return info;
 }
 
-RdmaInfo *rdma_hca_inspect(RdmaHca *hca, const RdmaHcaLook *look)
+RdmaInfo *rdma_hca_inspect(RdmaHca *hca, const RdmaHcaQuery *query)
 {
     RdmaInfo *info = device_info(hca);
     const struct {
@@ -431,14 +432,14 @@ RdmaInfo *rdma_hca_inspect(RdmaHca *hca, const RdmaHcaLook *look)
     };
 
     for (int i = 0; i < ARRAY_SIZE(lists); i++) {
-        if (look->kinds[i]) {
+        if (query->kinds[i]) {
             *lists[i].has = true;
-            add_all(hca, lists[i].table, look, lists[i].add, &ends);
+            add_all(hca, lists[i].table, query, lists[i].add, &ends);
         }
     }
-    if (look->kinds[RDMA_OBJECT_KIND_GID] && hca->backend) {
+    if (query->kinds[RDMA_OBJECT_KIND_GID] && hca->backend) {
         info->has_gids = true;
-        info->gids = gids_info(hca, look);
+        info->gids = gids_info(hca, query);
     }
     return info;
 }

@@ -187,15 +187,15 @@ void rdma_hca_hold_forget_qp(RdmaHca *hca, RdmaHcaQp *qp);
 /* inspect.c: inspection from the host */
 
 /* Which objects of a device to report: up to @max of each kind, from @first */
-typedef struct RdmaHcaLook {
+typedef struct RdmaHcaQuery {
     bool kinds[RDMA_OBJECT_KIND__MAX];
     bool detail;
     uint32_t first;
     uint32_t max;
-} RdmaHcaLook;
+} RdmaHcaQuery;
 
 /* The caller frees the result. */
-RdmaInfo *rdma_hca_inspect(RdmaHca *hca, const RdmaHcaLook *look);
+RdmaInfo *rdma_hca_inspect(RdmaHca *hca, const RdmaHcaQuery *query);
 
 /* qmp.c: the list of devices */
 

@@ -71,8 +71,8 @@ RdmaHca *rdma_hca_find(const char *name, Error **errp)
     return find_device(devices, name, errp);
 }
 
-static bool look_at_qp(RdmaHca *hca, uint32_t qpn, RdmaHcaLook *look,
-                       Error **errp)
+static bool query_qp(RdmaHca *hca, uint32_t qpn, RdmaHcaQuery *query,
+                     Error **errp)
 {
     if (!rdma_hca_table_get(&hca->qps, qpn)) {
         g_autofree char *name = rdma_hca_name(hca);
@@ -81,7 +81,7 @@ static bool look_at_qp(RdmaHca *hca, uint32_t qpn, RdmaHcaLook *look,
                    "has are listed with objects: ['qp']", name, qpn);
         return false;
     }
-    *look = (RdmaHcaLook) {
+    *query = (RdmaHcaQuery) {
         .kinds[RDMA_OBJECT_KIND_QP] = true,
         .detail = true,
         .first = qpn,
@@ -99,7 +99,7 @@ RdmaInfoList *qmp_query_rdma(const char *device, bool has_objects,
     g_autoptr(GPtrArray) devices = rdma_hca_find_all();
     RdmaInfoList *list = NULL, **end = &list;
     RdmaHca *only = NULL;
-    RdmaHcaLook look = {
+    RdmaHcaQuery query = {
         .detail = detail,
         .first = first,
         .max = has_max ? max : DEFAULT_MAX,
@@ -112,11 +112,11 @@ RdmaInfoList *qmp_query_rdma(const char *device, bool has_objects,
         return NULL;
     }
     for (; objects; objects = objects->next) {
-        look.kinds[objects->value] = true;
+        query.kinds[objects->value] = true;
     }
     if (device) {
         only = find_device(devices, device, errp);
-        if (!only || (has_qpn && !look_at_qp(only, qpn, &look, errp))) {
+        if (!only || (has_qpn && !query_qp(only, qpn, &query, errp))) {
             return NULL;
         }
     }
@@ -125,7 +125,7 @@ RdmaInfoList *qmp_query_rdma(const char *device, bool has_objects,
 
         /* Deferred work may have ended the device when the last was left. */
         if ((!only || hca == only) && hca->backend) {
-            QAPI_LIST_APPEND(end, rdma_hca_inspect(hca, &look));
+            QAPI_LIST_APPEND(end, rdma_hca_inspect(hca, &query));
         }
     }
     return list;
