@@ -30,7 +30,7 @@ int rdma_hca_cq_create(RdmaHca *hca, RdmaHcaCq *cq)
     if (ret) {
         rdma_hca_cq_remove(hca, cq);
         if (ret == -EINPROGRESS) {
-            rdma_hca_table_again(&hca->cqs, cqn);
+            rdma_hca_table_search_from(&hca->cqs, cqn);
         }
         return ret;
     }

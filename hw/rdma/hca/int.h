@@ -240,7 +240,7 @@ uint32_t rdma_hca_mr_new_key(uint32_t mrn);
  * The backend is done with a WQE. Charge the page list of its REG_MR to the
  * region, which may use the list, instead of to the WQE.
  */
-void rdma_hca_pages_pass(RdmaHca *hca, const RdmaHcaInflight *inflight);
+void rdma_hca_pages_charge_mr(RdmaHca *hca, const RdmaHcaInflight *inflight);
 
 /* wq.c: work queues */
 

@@ -127,7 +127,7 @@ int rdma_hca_mr_create(RdmaHca *hca, RdmaMrAttr *attr)
     if (ret) {
         rdma_hca_mr_remove(hca, mr);
         if (ret == -EINPROGRESS) {
-            rdma_hca_table_again(&hca->mrs, attr->mrn);
+            rdma_hca_table_search_from(&hca->mrs, attr->mrn);
         }
         return ret;
     }
@@ -260,7 +260,7 @@ int rdma_hca_mr_dereg(RdmaHca *hca, uint32_t mrn)
     return ret;
 }
 
-void rdma_hca_pages_pass(RdmaHca *hca, const RdmaHcaInflight *inflight)
+void rdma_hca_pages_charge_mr(RdmaHca *hca, const RdmaHcaInflight *inflight)
 {
     RdmaHcaMr *mr;
 

@@ -41,7 +41,7 @@ int rdma_hca_mw_alloc(RdmaHca *hca, RdmaMwAttr *attr)
     if (ret) {
         rdma_hca_mr_remove(hca, mw);
         if (ret == -EINPROGRESS) {
-            rdma_hca_table_again(&hca->mrs, attr->mwn);
+            rdma_hca_table_search_from(&hca->mrs, attr->mwn);
         }
         return ret;
     }

@@ -33,7 +33,7 @@ int rdma_hca_pd_create(RdmaHca *hca, uint32_t *pdn)
     if (ret) {
         rdma_hca_pd_remove(hca, pd);
         if (ret == -EINPROGRESS) {
-            rdma_hca_table_again(&hca->pds, *pdn);
+            rdma_hca_table_search_from(&hca->pds, *pdn);
         }
     }
     return ret;

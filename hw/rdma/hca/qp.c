@@ -86,7 +86,7 @@ int rdma_hca_qp_find(RdmaHca *hca, RdmaQpType type, uint32_t *qpn)
     }
     if (rdma_hca_table_find(t, qpn) && *qpn == RDMA_QPN_GSI) {
         /* The number is reserved for the GSI even if there is no GSI. */
-        rdma_hca_table_again(t, RDMA_QPN_GSI + 1);
+        rdma_hca_table_search_from(t, RDMA_QPN_GSI + 1);
     }
     return rdma_hca_table_find(t, qpn) && *qpn != RDMA_QPN_GSI ? 0 : -ENOMEM;
 }
@@ -148,7 +148,7 @@ int rdma_hca_qp_create(RdmaHca *hca, RdmaHcaQp *qp)
     if (ret) {
         rdma_hca_qp_remove(hca, qp);
         if (ret == -EINPROGRESS) {
-            rdma_hca_table_again(&hca->qps, init.qpn);
+            rdma_hca_table_search_from(&hca->qps, init.qpn);
         }
         return ret;
     }

@@ -48,7 +48,7 @@ int rdma_hca_srq_create(RdmaHca *hca, RdmaHcaSrq *srq)
     if (ret) {
         rdma_hca_srq_remove(hca, srq);
         if (ret == -EINPROGRESS) {
-            rdma_hca_table_again(&hca->srqs, attr.srqn);
+            rdma_hca_table_search_from(&hca->srqs, attr.srqn);
         }
         return ret;
     }

@@ -65,7 +65,7 @@ void rdma_hca_table_clear(RdmaHcaTable *t, uint32_t id)
     t->count--;
 }
 
-void rdma_hca_table_again(RdmaHcaTable *t, uint32_t id)
+void rdma_hca_table_search_from(RdmaHcaTable *t, uint32_t id)
 {
     t->next = id;
 }

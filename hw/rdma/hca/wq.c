@@ -79,7 +79,7 @@ RdmaNext rdma_hca_wq_sleep(RdmaHca *hca, RdmaHcaWq *wq)
 static void retire_oldest(RdmaHca *hca, RdmaHcaWq *wq, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        rdma_hca_pages_pass(hca, rdma_hca_wq_inflight(wq, i));
+        rdma_hca_pages_charge_mr(hca, rdma_hca_wq_inflight(wq, i));
     }
     if (wq->ops->retire) {
         wq->ops->retire(hca, wq, count);
@@ -131,7 +131,7 @@ bool rdma_hca_wq_forget(RdmaHca *hca, RdmaHcaWq *wq)
     bool lost = wq->count != 0;
 
     for (uint32_t i = 0; i < wq->count; i++) {
-        rdma_hca_pages_pass(hca, rdma_hca_wq_inflight(wq, i));
+        rdma_hca_pages_charge_mr(hca, rdma_hca_wq_inflight(wq, i));
     }
     wq->stale += wq->count;
     wq->count = 0;

@@ -169,7 +169,7 @@ bool rdma_hca_table_find(RdmaHcaTable *t, uint32_t *id);
 void rdma_hca_table_set(RdmaHcaTable *t, uint32_t id, void *obj);
 void rdma_hca_table_clear(RdmaHcaTable *t, uint32_t id);
 /* Have the next rdma_hca_table_find() return the free number @id. */
-void rdma_hca_table_again(RdmaHcaTable *t, uint32_t id);
+void rdma_hca_table_search_from(RdmaHcaTable *t, uint32_t id);
 /*
  * The first object whose number is at least *@id, or NULL. Sets *@id to that
  * number.
