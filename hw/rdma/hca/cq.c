@@ -98,7 +98,7 @@ bool rdma_hca_cq_complete(RdmaHca *hca, RdmaHcaCq *cq, const RdmaWc *wc,
         return false;
     }
     trace_rdma_hca_cq_complete(hca->owner, cq->cqn, wc->qp_num, wc->wr_id,
-                                  wc->status, wc->opcode, wc->byte_len);
+                               wc->status, wc->opcode, wc->byte_len);
     return true;
 }
 

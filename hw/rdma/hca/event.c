@@ -114,8 +114,7 @@ void rdma_hca_event_done(RdmaHca *hca, const RdmaEvent *event)
     drop_event(&hca->events, container_of(event, RdmaHcaEvent, event));
 }
 
-void rdma_hca_events_forget(RdmaHca *hca, RdmaHcaEventOf of,
-                            uint32_t id)
+void rdma_hca_events_forget(RdmaHca *hca, RdmaHcaEventOf of, uint32_t id)
 {
     /* Thousands may be pending, so look up those that the object can have. */
     for (unsigned type = 0; type <= RDMA_EVENT_GID_CHANGE; type++) {
@@ -143,7 +142,7 @@ void rdma_hca_port_check(RdmaHca *hca)
     if (active != hca->events.port_active) {
         hca->events.port_active = active;
         rdma_hca_event_raise(hca, active ? RDMA_EVENT_PORT_ACTIVE
-                                          : RDMA_EVENT_PORT_ERR,
+                                         : RDMA_EVENT_PORT_ERR,
                              RDMA_PORT_NUM);
     }
 }
@@ -164,8 +163,7 @@ uint32_t rdma_hca_events_count(RdmaHca *hca)
 
 const RdmaEvent *rdma_hca_events_next(RdmaHca *hca, const RdmaEvent *event)
 {
-    RdmaHcaEvent *p = event ? container_of(event, RdmaHcaEvent, event)
-                               : NULL;
+    RdmaHcaEvent *p = event ? container_of(event, RdmaHcaEvent, event) : NULL;
 
     p = p ? QTAILQ_NEXT(p, next) : QTAILQ_FIRST(&hca->events.pending);
     return p ? &p->event : NULL;

@@ -100,8 +100,7 @@ static bool check_work(RdmaHca *hca, const RdmaHcaFault *f, Error **errp)
     return true;
 }
 
-static bool check_command(RdmaHca *hca, const RdmaHcaFault *f,
-                          Error **errp)
+static bool check_command(RdmaHca *hca, const RdmaHcaFault *f, Error **errp)
 {
     if (f->command != RDMA_HCA_FAULT_ANY &&
         (f->command == 0 || f->command > RDMA_COMMAND__MAX)) {
@@ -183,8 +182,7 @@ RdmaHcaFault *rdma_hca_fault_find(RdmaHca *hca, const char *id)
     return NULL;
 }
 
-bool rdma_hca_fault_check(RdmaHca *hca, const RdmaHcaFault *f,
-                          Error **errp)
+bool rdma_hca_fault_check(RdmaHca *hca, const RdmaHcaFault *f, Error **errp)
 {
     if (!memchr(f->id, 0, sizeof(f->id)) || !id_wellformed(f->id)) {
         error_setg(errp, "The ID of a fault has 1 to %d letters, digits, '-', "

@@ -67,8 +67,7 @@ static bool get_trigger(const RdmaFaultTrigger *from, RdmaHcaFault *f,
     return true;
 }
 
-static bool get_work(const RdmaFaultWork *from, RdmaHcaFault *f,
-                     Error **errp)
+static bool get_work(const RdmaFaultWork *from, RdmaHcaFault *f, Error **errp)
 {
     f->opcode = from->has_opcode ? opcode_from(from->opcode)
                                  : RDMA_HCA_FAULT_ANY;
@@ -102,8 +101,7 @@ static bool get_command(const RdmaFaultCommand *from, RdmaHcaFault *f,
 }
 
 /* In a fault 0 means no duration; a user gets that by leaving it out only. */
-static bool get_duration(bool has, uint32_t ms, RdmaHcaFault *f,
-                         Error **errp)
+static bool get_duration(bool has, uint32_t ms, RdmaHcaFault *f, Error **errp)
 {
     if (has && !ms) {
         error_setg(errp, "duration=0: leave it out for a fault that stays "
@@ -296,8 +294,7 @@ static void put_fault(RdmaFault *to, const RdmaHcaFault *f)
     }
 }
 
-static RdmaFaultInfoList **append_faults(RdmaHca *hca,
-                                         RdmaFaultInfoList **end)
+static RdmaFaultInfoList **append_faults(RdmaHca *hca, RdmaFaultInfoList **end)
 {
     const RdmaHcaFault *f;
 

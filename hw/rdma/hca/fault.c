@@ -238,8 +238,7 @@ bool rdma_hca_faults_block_migration(RdmaHca *hca, Error **errp)
     return migrate_add_blocker(&fs->blocker, errp) == 0;
 }
 
-RdmaHcaFault *rdma_hca_fault_add(RdmaHca *hca,
-                                 const RdmaHcaFault *fault)
+RdmaHcaFault *rdma_hca_fault_add(RdmaHca *hca, const RdmaHcaFault *fault)
 {
     RdmaHcaFaults *fs = get_faults(hca);
     RdmaHcaFault *f = g_memdup2(fault, sizeof(*fault));
@@ -363,7 +362,7 @@ static bool try_strike(RdmaHca *hca, RdmaHcaFault *f)
     }
     f->hits++;
     trace_rdma_hca_fault_hit(hca->owner, f->id, RdmaFaultKind_str(f->kind),
-                                f->hits);
+                             f->hits);
     if (!may_strike(f)) {
         update_points(hca);
     }

@@ -78,8 +78,7 @@ static void release_soon(RdmaHca *hca, RdmaHcaWq *wq)
  * A completion of @wq was written to @cq: completions of other queues that were
  * to come after it are due.
  */
-static void release_reordered(RdmaHca *hca, RdmaHcaCq *cq,
-                              const RdmaHcaWq *wq)
+static void release_reordered(RdmaHca *hca, RdmaHcaCq *cq, const RdmaHcaWq *wq)
 {
     RdmaHcaHeld *held;
 

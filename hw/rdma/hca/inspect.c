@@ -116,7 +116,7 @@ static void add_srq(RdmaHca *hca, const void *obj, bool detail, Ends *ends)
     info->max_sge = srq->attr.max_sge;
     info->recvs = in.srq.recvs;
     info->has_recvs_waiting = srq->wq.ops->count(hca, &srq->wq,
-            &info->recvs_waiting);
+                                                 &info->recvs_waiting);
     info->has_limit = in.srq.has_limit;
     info->limit = in.srq.limit;
     info->direct = srq->wq.ops->is_direct;
@@ -250,10 +250,10 @@ static void add_waiting(RdmaHca *hca, const RdmaHcaQp *qp,
                         RdmaQueuePairInfo *info)
 {
     info->has_sends_waiting = qp->sq.ops->count(hca, &qp->sq,
-            &info->sends_waiting);
+                                                &info->sends_waiting);
     if (!qp->srq) {
         info->has_recvs_waiting = qp->rq.ops->count(hca, &qp->rq,
-            &info->recvs_waiting);
+                                                    &info->recvs_waiting);
     }
 }
 

@@ -97,8 +97,7 @@ struct RdmaHcaFaults {
 void rdma_hca_error_note_completion(RdmaHca *hca, RdmaHcaQp *qp,
                                     const RdmaWc *wc);
 /* Note an event of @qp, if it is an error. */
-void rdma_hca_error_note_event(RdmaHca *hca, RdmaHcaQp *qp,
-                               RdmaEventType type);
+void rdma_hca_error_note_event(RdmaHca *hca, RdmaHcaQp *qp, RdmaEventType type);
 /* Convert @error for QMP. The caller frees the result. */
 RdmaQueuePairError *rdma_hca_error_info(const RdmaHcaQpError *error);
 /* Convert @opcode, a RdmaWcOpcode, for QMP. */
@@ -130,8 +129,7 @@ bool rdma_hca_fault_check(RdmaHca *hca, const RdmaHcaFault *fault,
  */
 bool rdma_hca_faults_block_migration(RdmaHca *hca, Error **errp);
 /* Add a copy of @fault, which was checked. */
-RdmaHcaFault *rdma_hca_fault_add(RdmaHca *hca,
-                                 const RdmaHcaFault *fault);
+RdmaHcaFault *rdma_hca_fault_add(RdmaHca *hca, const RdmaHcaFault *fault);
 /* A fault of kind port-down: take the port down for its duration. */
 void rdma_hca_fault_start(RdmaHca *hca, const RdmaHcaFault *fault);
 /* Remove and free @fault. Work that it holds back continues. */

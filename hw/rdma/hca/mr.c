@@ -122,7 +122,7 @@ int rdma_hca_mr_create(RdmaHca *hca, RdmaMrAttr *attr)
     mr->max_pages = attr->max_pages;
     mr->npages = attr->npages;
     trace_rdma_hca_mr_create(hca->owner, mr->mrn, mr->type, attr->lkey,
-                                attr->access, attr->iova, attr->length);
+                             attr->access, attr->iova, attr->length);
     ret = hca->bc->create_mr(hca->backend, attr);
     if (ret) {
         rdma_hca_mr_remove(hca, mr);

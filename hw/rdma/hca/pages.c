@@ -46,7 +46,7 @@ int rdma_hca_pages_check(RdmaHca *hca, RdmaHcaPages *p)
     }
     /* No overflow: max_mr_size is at most 2^44. */
     return rdma_hca_pages_check_num(p, DIV_ROUND_UP(offset + p->length,
-                                                       page_size));
+                                                    page_size));
 }
 
 int rdma_hca_pages_charge(RdmaHca *hca, uint32_t npages)
@@ -102,8 +102,7 @@ static bool same_list(const RdmaHcaPages *a, const RdmaHcaPages *b)
 }
 
 /* Start at the root table, or at the flat list, and charge its pages. */
-static int walk_start(RdmaHca *hca, RdmaHcaWalk *w,
-                      const RdmaHcaPages *p)
+static int walk_start(RdmaHca *hca, RdmaHcaWalk *w, const RdmaHcaPages *p)
 {
     if (p->levels ? p->table & (TABLE_SIZE - 1)
                   : p->npages * sizeof(uint64_t) > UINT64_MAX - p->table) {
@@ -178,8 +177,7 @@ static uint64_t *walk_take(RdmaHcaWalk *w)
     return g_steal_pointer(&w->entries);
 }
 
-int rdma_hca_pages_read(RdmaHca *hca, const RdmaHcaPages *p,
-                           uint64_t **pages)
+int rdma_hca_pages_read(RdmaHca *hca, const RdmaHcaPages *p, uint64_t **pages)
 {
     uint32_t budget = UINT32_MAX;
     RdmaHcaWalk w;
@@ -198,7 +196,7 @@ int rdma_hca_pages_read(RdmaHca *hca, const RdmaHcaPages *p,
 }
 
 int rdma_hca_pages_read_on(RdmaHca *hca, const RdmaHcaPages *p,
-                              uint64_t **pages)
+                           uint64_t **pages)
 {
     int ret;
 

@@ -45,8 +45,7 @@ static bool is_called(RdmaHca *hca, const char *name)
                : dev->id && !strcmp(dev->id, name);
 }
 
-static RdmaHca *find_device(GPtrArray *devices, const char *name,
-                            Error **errp)
+static RdmaHca *find_device(GPtrArray *devices, const char *name, Error **errp)
 {
     g_autoptr(GString) names = g_string_new(NULL);
 

@@ -154,7 +154,7 @@ int rdma_hca_qp_create(RdmaHca *hca, RdmaHcaQp *qp)
     }
     qp->init = init;
     trace_rdma_hca_qp_create(hca->owner, init.qpn, init.qp_type, init.pdn,
-                                init.send_cqn, init.recv_cqn);
+                             init.send_cqn, init.recv_cqn);
     rdma_hca_qp_schedule(hca, qp);
     return 0;
 }
@@ -227,7 +227,7 @@ int rdma_hca_qp_modify(RdmaHca *hca, uint32_t qpn, uint32_t mask,
         return ret;
     }
     trace_rdma_hca_qp_modify(hca->owner, qpn, mask,
-                                mask & RDMA_QP_STATE ? attr.qp_state : -1);
+                             mask & RDMA_QP_STATE ? attr.qp_state : -1);
     if ((mask & RDMA_QP_STATE) && attr.qp_state == RDMA_QPS_RESET) {
         drain(hca, qp);
         qp->sq.broken = qp->rq.broken = false;

@@ -9,8 +9,7 @@
 #include "qemu/rcu.h"
 #include "int.h"
 
-bool rdma_hca_read_ram(const RdmaRam *ram, uint64_t addr, void *buf,
-                       size_t len)
+bool rdma_hca_read_ram(const RdmaRam *ram, uint64_t addr, void *buf, size_t len)
 {
     RCU_READ_LOCK_GUARD();
 

@@ -23,8 +23,7 @@ bool rdma_hca_rq_next(RdmaHca *hca, RdmaHcaWq *wq, bool flush, RdmaRecvWr *wr)
     wq->ops->wake(hca, wq);
     *wr = (RdmaRecvWr) {};
     hca->ops->decode_recv(hca, wq, wr);
-    trace_rdma_hca_wq_post(hca->owner, wq->id, wq->kind, wr->wr_id,
-                              wr->status);
+    trace_rdma_hca_wq_post(hca->owner, wq->id, wq->kind, wr->wr_id, wr->status);
     if (unlikely(hca->fault_points & RDMA_HCA_FAULT_AT_RECV) && !flush &&
         wr->status == RDMA_WC_SUCCESS) {
         rdma_hca_fault_recv(hca, qp, wr, hca->sge);

@@ -89,7 +89,7 @@ RdmaNext rdma_hca_sq_next(RdmaHca *hca, RdmaHcaQp *qp, bool flush,
         return RDMA_NEXT_NONE;
     }
     trace_rdma_hca_wq_post(hca->owner, qp->init.qpn, RDMA_SQ, wr->wr_id,
-                              wr->status);
+                           wr->status);
     return RDMA_NEXT_WR;
 }
 

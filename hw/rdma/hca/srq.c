@@ -53,7 +53,7 @@ int rdma_hca_srq_create(RdmaHca *hca, RdmaHcaSrq *srq)
         return ret;
     }
     trace_rdma_hca_srq_create(hca->owner, attr.srqn, attr.pdn, attr.max_wr,
-                                 attr.max_sge);
+                              attr.max_sge);
     rdma_hca_srq_schedule(hca, srq);
     return 0;
 }

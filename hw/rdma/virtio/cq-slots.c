@@ -47,10 +47,8 @@ static bool count(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *unconsumed)
     uint32_t depth = 1u << cq->depth_shift;
     uint32_t consumed;
 
-    if (!rdma_hca_load_word(rdma_hca_ram(&s->hca),
-                                     cq->pages[0] +
-                                     VIRTIO_RDMA_DIRECT_CQ_AT(consumer),
-                                     &consumed)) {
+    if (!rdma_hca_load_word(rdma_hca_ram(&s->hca), cq->pages[0] +
+                            VIRTIO_RDMA_DIRECT_CQ_AT(consumer), &consumed)) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: the counters of CQ %u "
                       "are not in RAM any more\n", cq->core.cqn);
         return false;
@@ -97,9 +95,8 @@ static bool fires(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited)
 {
     uint32_t arm;
 
-    if (!rdma_hca_load_word(rdma_hca_ram(&s->hca),
-                                     cq->pages[0] +
-                                     VIRTIO_RDMA_DIRECT_CQ_AT(arm), &arm) ||
+    if (!rdma_hca_load_word(rdma_hca_ram(&s->hca), cq->pages[0] +
+                            VIRTIO_RDMA_DIRECT_CQ_AT(arm), &arm) ||
         arm == cq->fired) {
         return false;
     }

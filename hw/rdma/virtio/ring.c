@@ -61,8 +61,8 @@ static bool count_packed(VirtIORdma *s, int index, uint32_t *n)
     bool wrap = last & 0x8000;
 
     if (!rdma_hca_read_ram(rdma_hca_ram(&s->hca),
-                                    virtio_queue_get_desc_addr(vdev, index),
-                                    ring, size * sizeof(*ring))) {
+                           virtio_queue_get_desc_addr(vdev, index),
+                           ring, size * sizeof(*ring))) {
         return false;
     }
     *n = 0;
@@ -95,9 +95,9 @@ bool virtio_rdma_ring_count(VirtIORdma *s, VirtQueue *vq, uint32_t *n)
         return count_packed(s, index, n);
     }
     if (!rdma_hca_read_ram(rdma_hca_ram(&s->hca),
-                                    virtio_queue_get_avail_addr(vdev, index) +
-                                    offsetof(struct vring_avail, idx),
-                                    &idx, sizeof(idx))) {
+                           virtio_queue_get_avail_addr(vdev, index) +
+                           offsetof(struct vring_avail, idx),
+                           &idx, sizeof(idx))) {
         return false;
     }
     idx = le16_to_cpu(idx) - virtio_queue_get_last_avail_idx(vdev, index);

@@ -68,7 +68,7 @@ static void lose(VirtIORdma *s, VirtIORdmaShadow *shadow)
 static bool store_awake_at(VirtIORdma *s, uint64_t addr, bool awake)
 {
     return rdma_hca_store_word(rdma_hca_ram(&s->hca), addr +
-                                        VIRTIO_RDMA_SHADOW_AT(awake), awake);
+                               VIRTIO_RDMA_SHADOW_AT(awake), awake);
 }
 
 static bool store_awake(VirtIORdma *s, VirtIORdmaShadow *shadow, bool awake)
@@ -126,10 +126,8 @@ static bool take_marks(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t word,
 {
     uint32_t bits;
 
-    if (!rdma_hca_take_bits(rdma_hca_ram(&s->hca),
-                                     shadow->addr +
-                                     VIRTIO_RDMA_SHADOW_AT(marked[word]),
-                                     &bits)) {
+    if (!rdma_hca_take_bits(rdma_hca_ram(&s->hca), shadow->addr +
+                            VIRTIO_RDMA_SHADOW_AT(marked[word]), &bits)) {
         return false;
     }
     for (; bits; bits &= bits - 1) {
@@ -183,8 +181,7 @@ static bool look(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t *budget,
     }
     for (uint32_t n = 0; n < SUMMARY_WORDS; n++) {
         if (summary[n]) {
-            if (!rdma_hca_take_bits(ram, at + n * sizeof(bits),
-                                             &bits)) {
+            if (!rdma_hca_take_bits(ram, at + n * sizeof(bits), &bits)) {
                 return false;
             }
             shadow->left[n] |= bits;

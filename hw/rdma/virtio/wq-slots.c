@@ -190,8 +190,8 @@ static bool read_slot(VirtIORdma *s, const VirtIORdmaSlots *slots, uint32_t at,
         size_t part = MIN(len, RDMA_PAGE_SIZE - in_page);
 
         if (!rdma_hca_read_ram(rdma_hca_ram(&s->hca),
-                                        slots->pages[offset >> PAGE_SHIFT] +
-                                        in_page, buf, part)) {
+                               slots->pages[offset >> PAGE_SHIFT] +
+                               in_page, buf, part)) {
             return false;
         }
         buf += part;
@@ -211,7 +211,7 @@ static bool poll_producer(VirtIORdma *s, RdmaHcaWq *wq)
         return true;
     }
     if (!rdma_hca_load_word(rdma_hca_ram(&s->hca), slots->producer,
-                                     &producer)) {
+                            &producer)) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: the counters of a direct "
                       "queue are not in RAM any more\n");
         rdma_hca_wq_break(&s->hca, wq);
@@ -292,8 +292,7 @@ static bool count(RdmaHca *hca, const RdmaHcaWq *wq, uint32_t *n)
     uint32_t producer;
 
     *n = 0;
-    if (rdma_hca_load_word(rdma_hca_ram(&s->hca), slots->producer,
-                                    &producer) &&
+    if (rdma_hca_load_word(rdma_hca_ram(&s->hca), slots->producer, &producer) &&
         producer - slots->taken <= slots->depth) {
         *n = producer - slots->taken;
     }
@@ -380,8 +379,7 @@ static void drain(RdmaHca *hca, RdmaHcaWq *wq, uint32_t n)
     VirtIORdmaSlots *slots = slots_of(wq);
     uint32_t producer;
 
-    if (rdma_hca_load_word(rdma_hca_ram(&s->hca), slots->producer,
-                                    &producer)) {
+    if (rdma_hca_load_word(rdma_hca_ram(&s->hca), slots->producer, &producer)) {
         slots->taken = slots->seen = slots->slept_at = producer;
     }
 }

@@ -181,13 +181,11 @@ void *rdma_hca_table_next(const RdmaHcaTable *t, uint32_t *id);
  * remove @obj. The loop reads the bitmap, because tables are large and mostly
  * empty.
  */
-#define RDMA_HCA_FOREACH(t, n, obj)                            \
-    for (uint32_t n = (t)->first;                                       \
-         ((obj) = rdma_hca_table_next(t, &n)); n++)
+#define RDMA_HCA_FOREACH(t, n, obj) \
+    for (uint32_t n = (t)->first; ((obj) = rdma_hca_table_next(t, &n)); n++)
 
 /* The object with the number @id, or NULL. @id may be out of range. */
-static inline void *rdma_hca_table_get(const RdmaHcaTable *t,
-                                       uint32_t id)
+static inline void *rdma_hca_table_get(const RdmaHcaTable *t, uint32_t id)
 {
     return id < t->end ? t->slot[id] : NULL;
 }
