@@ -230,6 +230,21 @@ void rdma_hca_cq_remove(RdmaHca *hca, RdmaHcaCq *cq);
 void rdma_hca_srq_remove(RdmaHca *hca, RdmaHcaSrq *srq);
 void rdma_hca_qp_remove(RdmaHca *hca, RdmaHcaQp *qp);
 
+/* pages.c */
+
+/*
+ * Can a region have the list? 0 or -EINVAL. Replaces @page_shift 0 by the
+ * default.
+ */
+int rdma_hca_pages_check(RdmaHca *hca, RdmaHcaPages *p);
+/*
+ * The backend was given the list @pages of @p, and has returned @ret. After an
+ * error this frees the list. After -EINPROGRESS it notes that the backend has
+ * the list. The caller has returned the charge in both cases.
+ */
+void rdma_hca_pages_give_back(RdmaHca *hca, int ret, uint64_t *pages,
+                              const RdmaHcaPages *p);
+
 /* mr.c */
 
 /* A key for region or window @mrn: the number, and 8 random bits */

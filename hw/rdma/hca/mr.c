@@ -79,7 +79,19 @@ void rdma_hca_mr_remove(RdmaHca *hca, RdmaHcaMr *mr)
     g_free(mr);
 }
 
-int rdma_hca_mr_check(RdmaHca *hca, const RdmaMrAttr *attr)
+/* Check the page list @p and read it into @attr. */
+static int read_pages(RdmaHca *hca, RdmaHcaPages *p, RdmaMrAttr *attr)
+{
+    int ret = rdma_hca_pages_check(hca, p);
+
+    attr->iova = p->iova;
+    attr->length = p->length;
+    attr->npages = p->npages;
+    attr->page_shift = p->page_shift;
+    return ret ?: rdma_hca_pages_read_on(hca, p, &attr->pages);
+}
+
+static int check_create(RdmaHca *hca, const RdmaMrAttr *attr)
 {
     int ret = attr->type == RDMA_MR_FAST_REG ? check_mem_mgt(hca) : 0;
 
@@ -106,7 +118,7 @@ int rdma_hca_mr_check(RdmaHca *hca, const RdmaMrAttr *attr)
            hca->mrs.count < hca->mrs.end - hca->mrs.first ? 0 : -ENOMEM;
 }
 
-int rdma_hca_mr_create(RdmaHca *hca, RdmaMrAttr *attr)
+static int create(RdmaHca *hca, RdmaMrAttr *attr)
 {
     RdmaHcaPd *pd = rdma_hca_table_get(&hca->pds, attr->pdn);
     RdmaHcaMr *mr;
@@ -136,8 +148,24 @@ int rdma_hca_mr_create(RdmaHca *hca, RdmaMrAttr *attr)
     return 0;
 }
 
-int rdma_hca_mr_check_rereg(RdmaHca *hca, uint32_t flags,
-                            const RdmaMrAttr *attr)
+int rdma_hca_mr_create(RdmaHca *hca, RdmaMrAttr *attr, RdmaHcaPages *p)
+{
+    int ret = check_create(hca, attr);
+
+    if (!ret && attr->type == RDMA_MR_USER) {
+        ret = read_pages(hca, p, attr);
+    }
+    if (ret) {
+        return ret;
+    }
+    ret = create(hca, attr);
+    if (attr->npages) {
+        rdma_hca_pages_give_back(hca, ret, attr->pages, p);
+    }
+    return ret;
+}
+
+static int check_rereg(RdmaHca *hca, uint32_t flags, const RdmaMrAttr *attr)
 {
     RdmaHcaMr *mr = rdma_hca_mr_get(hca, attr->mrn);
 
@@ -174,7 +202,7 @@ static void renew_keys(const RdmaHcaMr *mr, uint32_t flags, RdmaMrAttr *attr)
     attr->rkey = peers ? attr->lkey : 0;
 }
 
-int rdma_hca_mr_rereg(RdmaHca *hca, uint32_t flags, RdmaMrAttr *attr)
+static int rereg(RdmaHca *hca, uint32_t flags, RdmaMrAttr *attr)
 {
     RdmaHcaMr *mr = rdma_hca_mr_get(hca, attr->mrn);
     int ret;
@@ -204,7 +232,25 @@ int rdma_hca_mr_rereg(RdmaHca *hca, uint32_t flags, RdmaMrAttr *attr)
     return 0;
 }
 
-int rdma_hca_mr_check_map(RdmaHca *hca, uint32_t mrn, uint32_t npages)
+int rdma_hca_mr_rereg(RdmaHca *hca, uint32_t flags, RdmaMrAttr *attr,
+                      RdmaHcaPages *p)
+{
+    int ret = check_rereg(hca, flags, attr);
+
+    if (!ret && (flags & RDMA_REREG_TRANSLATION)) {
+        ret = read_pages(hca, p, attr);
+    }
+    if (ret) {
+        return ret;
+    }
+    ret = rereg(hca, flags, attr);
+    if (attr->npages) {
+        rdma_hca_pages_give_back(hca, ret, attr->pages, p);
+    }
+    return ret;
+}
+
+static int check_map(RdmaHca *hca, uint32_t mrn, uint32_t npages)
 {
     RdmaHcaMr *mr = rdma_hca_mr_get(hca, mrn);
     int ret = check_mem_mgt(hca);
@@ -220,17 +266,18 @@ int rdma_hca_mr_check_map(RdmaHca *hca, uint32_t mrn, uint32_t npages)
            ? 0 : -EINVAL;
 }
 
-int rdma_hca_mr_map(RdmaHca *hca, uint32_t mrn, uint64_t iova, uint64_t length,
-                    uint64_t *pages, uint32_t npages)
+static int map(RdmaHca *hca, uint32_t mrn, const RdmaHcaPages *p,
+               uint64_t *pages)
 {
     RdmaHcaMr *mr = rdma_hca_mr_get(hca, mrn);
     uint32_t in_use;
     int ret;
 
-    trace_rdma_hca_mr_map(hca->owner, mrn, iova, length);
-    ret = hca->bc->map_mr(hca->backend, mrn, iova, length, pages, npages);
+    trace_rdma_hca_mr_map(hca->owner, mrn, p->iova, p->length);
+    ret = hca->bc->map_mr(hca->backend, mrn, p->iova, p->length, pages,
+                          p->npages);
     if (ret) {
-        hca->mr_pages -= npages;
+        hca->mr_pages -= p->npages;
         return ret;
     }
     /*
@@ -240,8 +287,27 @@ int rdma_hca_mr_map(RdmaHca *hca, uint32_t mrn, uint64_t iova, uint64_t length,
     in_use = MAX(mr->npages, mr->pending);
     hca->mr_pages -= mr->npages + mr->pending - in_use;
     mr->npages = in_use;
-    mr->pending = npages;
+    mr->pending = p->npages;
     return 0;
+}
+
+int rdma_hca_mr_map(RdmaHca *hca, uint32_t mrn, RdmaHcaPages *p)
+{
+    uint64_t *pages;
+    int ret = check_map(hca, mrn, p->npages);
+
+    if (!ret) {
+        ret = rdma_hca_pages_check(hca, p);
+    }
+    if (!ret) {
+        ret = rdma_hca_pages_read_on(hca, p, &pages);
+    }
+    if (ret) {
+        return ret;
+    }
+    ret = map(hca, mrn, p, pages);
+    rdma_hca_pages_give_back(hca, ret, pages, p);
+    return ret;
 }
 
 int rdma_hca_mr_dereg(RdmaHca *hca, uint32_t mrn)

@@ -250,9 +250,9 @@ static void keep(RdmaHca *hca, const RdmaHcaPages *p)
 void rdma_hca_pages_give_back(RdmaHca *hca, int ret, uint64_t *pages,
                               const RdmaHcaPages *p)
 {
-    if (ret == -EINPROGRESS && p->npages) {
+    if (ret == -EINPROGRESS) {
         keep(hca, p);
-    } else if (ret && ret != -EINPROGRESS) {
+    } else if (ret) {
         g_free(pages);
     }
 }

@@ -115,24 +115,6 @@ int pvrdma_destroy_pd(Pvrdma *s, const void *req, void *rsp)
     return ret ?: rdma_hca_pd_destroy(&s->hca, pdn);
 }
 
-static int user_pages(Pvrdma *s, const PvrdmaCmdCreateMr *cmd,
-                      RdmaMrAttr *attr, RdmaHcaPages *pages)
-{
-    int ret;
-
-    *pages = (RdmaHcaPages) {
-        .iova = attr->iova,
-        .length = attr->length,
-        .table = le64_to_cpu(cmd->dir),
-        .npages = le32_to_cpu(cmd->nchunks),
-        .levels = PVRDMA_DIR_LEVELS,
-    };
-    ret = rdma_hca_pages_check(&s->hca, pages);
-    attr->npages = pages->npages;
-    attr->page_shift = pages->page_shift;
-    return ret ?: rdma_hca_pages_read_on(&s->hca, pages, &attr->pages);
-}
-
 /* All of memory is for the kernel: a process could name any page. */
 static int get_type(Pvrdma *s, const PvrdmaCmdCreateMr *cmd, RdmaMrAttr *attr)
 {
@@ -141,8 +123,6 @@ static int get_type(Pvrdma *s, const PvrdmaCmdCreateMr *cmd, RdmaMrAttr *attr)
     switch (flags) {
     case 0:
         attr->type = RDMA_MR_USER;
-        attr->iova = le64_to_cpu(cmd->start);
-        attr->length = le64_to_cpu(cmd->length);
         return 0;
     case PVRDMA_MR_DMA:
         attr->type = RDMA_MR_DMA;
@@ -172,7 +152,13 @@ int pvrdma_create_mr(Pvrdma *s, const void *req, void *rsp)
 {
     const PvrdmaCmdCreateMr *cmd = req;
     PvrdmaRspCreateMr *p = rsp;
-    RdmaHcaPages pages = {};
+    RdmaHcaPages pages = {
+        .iova = le64_to_cpu(cmd->start),
+        .length = le64_to_cpu(cmd->length),
+        .table = le64_to_cpu(cmd->dir),
+        .npages = le32_to_cpu(cmd->nchunks),
+        .levels = PVRDMA_DIR_LEVELS,
+    };
     RdmaMrAttr attr = {
         .pdn = le32_to_cpu(cmd->pd),
         .access = le32_to_cpu(cmd->access),
@@ -180,16 +166,8 @@ int pvrdma_create_mr(Pvrdma *s, const void *req, void *rsp)
     int ret = get_type(s, cmd, &attr);
 
     if (!ret) {
-        ret = rdma_hca_mr_check(&s->hca, &attr);
+        ret = rdma_hca_mr_create(&s->hca, &attr, &pages);
     }
-    if (!ret && attr.type == RDMA_MR_USER) {
-        ret = user_pages(s, cmd, &attr, &pages);
-    }
-    if (ret) {
-        return ret;
-    }
-    ret = rdma_hca_mr_create(&s->hca, &attr);
-    rdma_hca_pages_give_back(&s->hca, ret, attr.pages, &pages);
     p->handle = cpu_to_le32(attr.mrn);
     p->lkey = cpu_to_le32(attr.lkey);
     p->rkey = cpu_to_le32(attr.rkey);

@@ -24,17 +24,12 @@ static void put_mr(VirtIORdmaRsp *rsp, const RdmaMrAttr *attr)
     rsp->mr.rkey = attr->rkey;
 }
 
-/* A region without a list of pages */
-static int create_mr(VirtIORdma *s, RdmaMrAttr *attr, VirtIORdmaRsp *rsp)
+static int create_mr(VirtIORdma *s, RdmaMrAttr *attr, RdmaHcaPages *pages,
+                     VirtIORdmaRsp *rsp)
 {
-    int ret = rdma_hca_mr_check(&s->hca, attr);
+    int ret = rdma_hca_mr_create(&s->hca, attr, pages);
 
-    if (!ret) {
-        ret = rdma_hca_mr_create(&s->hca, attr);
-    }
-    if (!ret) {
-        put_mr(rsp, attr);
-    }
+    put_mr(rsp, attr);
     return ret;
 }
 
@@ -47,7 +42,7 @@ int virtio_rdma_mr_get_dma(VirtIORdma *s, const VirtIORdmaReq *req,
         .access = req->mr.access,
     };
 
-    return create_mr(s, &attr, rsp);
+    return create_mr(s, &attr, NULL, rsp);
 }
 
 int virtio_rdma_mr_create(VirtIORdma *s, const VirtIORdmaReq *req,
@@ -60,37 +55,23 @@ int virtio_rdma_mr_create(VirtIORdma *s, const VirtIORdmaReq *req,
         .max_pages = req->mr.max_num_sg,
     };
 
-    return create_mr(s, &attr, rsp);
+    return create_mr(s, &attr, NULL, rsp);
 }
 
-/*
- * Check the translation of a request, and set @attr and its page list @p, which
- * the caller reads.
- */
-static int user_pages(VirtIORdma *s, const VirtIORdmaReq *req,
-                      RdmaMrAttr *attr, RdmaHcaPages *p)
+/* Get the page list of @req, and check @start. The core checks the rest. */
+static int get_pages(VirtIORdma *s, const VirtIORdmaReq *req, RdmaHcaPages *p)
 {
     uint64_t start = req->mr.start;
-    int ret;
+    uint32_t shift;
 
     *p = req->mr.pages;
     if (!virtio_rdma_is_v1(s)) {
         p->page_shift = 0;
         p->levels = 0;
     }
-    ret = rdma_hca_pages_check(&s->hca, p);
-    if (ret) {
-        return ret;
-    }
-    if ((start ^ p->iova) & ((1ULL << p->page_shift) - 1) ||
-        p->length > UINT64_MAX - start) {
-        return -EINVAL;
-    }
-    attr->iova = p->iova;
-    attr->length = p->length;
-    attr->npages = p->npages;
-    attr->page_shift = p->page_shift;
-    return 0;
+    shift = MIN(p->page_shift ?: RDMA_PAGE_SHIFT, 63);
+    return (start ^ p->iova) & ((1ULL << shift) - 1) ||
+           p->length > UINT64_MAX - start ? -EINVAL : 0;
 }
 
 int virtio_rdma_mr_reg_user(VirtIORdma *s, const VirtIORdmaReq *req,
@@ -102,23 +83,8 @@ int virtio_rdma_mr_reg_user(VirtIORdma *s, const VirtIORdmaReq *req,
         .access = req->mr.access,
     };
     RdmaHcaPages pages;
-    int ret = rdma_hca_mr_check(&s->hca, &attr);
 
-    if (!ret) {
-        ret = user_pages(s, req, &attr, &pages);
-    }
-    if (!ret) {
-        ret = rdma_hca_pages_read_on(&s->hca, &pages, &attr.pages);
-    }
-    if (ret) {
-        return ret;
-    }
-    ret = rdma_hca_mr_create(&s->hca, &attr);
-    rdma_hca_pages_give_back(&s->hca, ret, attr.pages, &pages);
-    if (!ret) {
-        put_mr(rsp, &attr);
-    }
-    return ret;
+    return get_pages(s, req, &pages) ?: create_mr(s, &attr, &pages, rsp);
 }
 
 int virtio_rdma_mr_rereg(VirtIORdma *s, const VirtIORdmaReq *req,
@@ -130,47 +96,23 @@ int virtio_rdma_mr_rereg(VirtIORdma *s, const VirtIORdmaReq *req,
         .pdn = req->mr.pdn,
         .access = req->mr.access,
     };
-    RdmaHcaPages pages = {};
-    int ret = rdma_hca_mr_check_rereg(&s->hca, flags, &attr);
+    RdmaHcaPages pages;
+    int ret = flags & RDMA_REREG_TRANSLATION ? get_pages(s, req, &pages) : 0;
 
-    if (!ret && (flags & RDMA_REREG_TRANSLATION)) {
-        ret = user_pages(s, req, &attr, &pages);
-        if (!ret) {
-            ret = rdma_hca_pages_read_on(&s->hca, &pages, &attr.pages);
-        }
-    }
-    if (ret) {
-        return ret;
-    }
-    ret = rdma_hca_mr_rereg(&s->hca, flags, &attr);
-    rdma_hca_pages_give_back(&s->hca, ret, attr.pages, &pages);
     if (!ret) {
-        put_mr(rsp, &attr);
+        ret = rdma_hca_mr_rereg(&s->hca, flags, &attr, &pages);
     }
+    put_mr(rsp, &attr);
     return ret;
 }
 
 int virtio_rdma_mr_map_sg(VirtIORdma *s, const VirtIORdmaReq *req,
                           VirtIORdmaRsp *rsp)
 {
-    RdmaHcaPages p = req->map_mr.pages;
-    uint64_t *pages;
-    int ret = rdma_hca_mr_check_map(&s->hca, req->map_mr.mrn, p.npages);
+    RdmaHcaPages pages = req->map_mr.pages;
 
-    if (!ret) {
-        ret = rdma_hca_pages_check(&s->hca, &p);
-    }
-    if (!ret) {
-        ret = rdma_hca_pages_read_on(&s->hca, &p, &pages);
-    }
-    if (ret) {
-        return ret;
-    }
-    ret = rdma_hca_mr_map(&s->hca, req->map_mr.mrn, p.iova, p.length, pages,
-                          p.npages);
-    rdma_hca_pages_give_back(&s->hca, ret, pages, &p);
-    rsp->map_mr.npages = p.npages;
-    return ret;
+    rsp->map_mr.npages = pages.npages;
+    return rdma_hca_mr_map(&s->hca, req->map_mr.mrn, &pages);
 }
 
 int virtio_rdma_mr_dereg(VirtIORdma *s, const VirtIORdmaReq *req,

@@ -315,7 +315,7 @@ typedef struct RdmaHcaOps {
 
 /*
  * A page list in guest memory, as the driver describes it: unchecked until
- * rdma_hca_pages_check() or rdma_hca_pages_check_num()
+ * rdma_hca_pages_check_num()
  */
 typedef struct RdmaHcaPages {
     uint64_t iova;

@@ -271,10 +271,6 @@ bool rdma_hca_check_flags(const char *field, uint64_t value, uint64_t known);
  * again, with the same arguments, when the core calls RdmaHcaOps.resume(). The
  * second call gives a new object the same number.
  *
- * A command with a page list has two functions. The guest interface calls the
- * one that checks, reads the list by rdma_hca_pages_read_on(), calls the one
- * that executes, and then calls rdma_hca_pages_give_back().
- *
  * A guest interface makes a CQ, SRQ or QP in three steps. It allocates the
  * object, and _add() sets its number, PD and CQs. The guest interface sets the
  * form, that is @ops. _create() makes the object in the backend; if that fails,
@@ -290,11 +286,6 @@ RdmaHcaPd *rdma_hca_pd_add(RdmaHca *hca, uint32_t pdn);
 
 /* pages.c: page lists, of regions and of queues in memory */
 
-/*
- * Can a region have the list? 0 or -EINVAL. Replaces @page_shift 0 by the
- * default.
- */
-int rdma_hca_pages_check(RdmaHca *hca, RdmaHcaPages *p);
 /* Does the list have @npages, and enough levels for them? 0 or -EINVAL. */
 int rdma_hca_pages_check_num(const RdmaHcaPages *p, uint64_t npages);
 /*
@@ -320,35 +311,29 @@ int rdma_hca_pages_read_on(RdmaHca *hca, const RdmaHcaPages *p,
 void rdma_hca_pages_free(RdmaHca *hca, uint64_t *pages, uint32_t npages);
 /* Did rdma_hca_pages_read_on() stop within a list? */
 bool rdma_hca_pages_reading(const RdmaHca *hca);
-/*
- * Call after a function of mr.c that takes over the list @pages of @p. After an
- * error @ret this frees the list. After -EINPROGRESS it notes that the backend
- * has the list. The function of mr.c has returned the charge in both cases.
- */
-void rdma_hca_pages_give_back(RdmaHca *hca, int ret, uint64_t *pages,
-                              const RdmaHcaPages *p);
 /* The command in progress has ended or was dropped: forget its list. */
 void rdma_hca_pages_drop(RdmaHca *hca);
 
 /* mr.c: memory regions */
 
-/* Can a region be created? Reads type, pdn, access and max_pages of @attr. */
-int rdma_hca_mr_check(RdmaHca *hca, const RdmaMrAttr *attr);
 /*
- * Create it. Reads iova, length and pages of @attr, too. Sets mrn, lkey and
- * rkey. On success, and after -EINPROGRESS, the backend owns attr->pages; so
- * also for the pages of the other functions here.
+ * These functions read the page list @p, replace its page_shift 0 by the
+ * default, and return -EINPROGRESS if rdma_hca_pages_read_on() does.
  */
-int rdma_hca_mr_create(RdmaHca *hca, RdmaMrAttr *attr);
-/* Reads RDMA_REREG_* of @flags, and mrn, pdn and access of @attr. */
-int rdma_hca_mr_check_rereg(RdmaHca *hca, uint32_t flags,
-                            const RdmaMrAttr *attr);
-/* Reads iova, length and pages of @attr, too. Sets lkey and rkey. */
-int rdma_hca_mr_rereg(RdmaHca *hca, uint32_t flags, RdmaMrAttr *attr);
+
+/*
+ * Reads type, pdn, access and max_pages of @attr, and sets the rest. Only a
+ * region of RDMA_MR_USER has a list; for others @p may be NULL.
+ */
+int rdma_hca_mr_create(RdmaHca *hca, RdmaMrAttr *attr, RdmaHcaPages *p);
+/*
+ * Reads mrn, pdn and access of @attr, and sets the rest. @flags: RDMA_REREG_*.
+ * Only RDMA_REREG_TRANSLATION needs @p.
+ */
+int rdma_hca_mr_rereg(RdmaHca *hca, uint32_t flags, RdmaMrAttr *attr,
+                      RdmaHcaPages *p);
 /* Set the list that the next REG_MR of a region for fast registration uses. */
-int rdma_hca_mr_check_map(RdmaHca *hca, uint32_t mrn, uint32_t npages);
-int rdma_hca_mr_map(RdmaHca *hca, uint32_t mrn, uint64_t iova, uint64_t length,
-                    uint64_t *pages, uint32_t npages);
+int rdma_hca_mr_map(RdmaHca *hca, uint32_t mrn, RdmaHcaPages *p);
 int rdma_hca_mr_dereg(RdmaHca *hca, uint32_t mrn);
 RdmaHcaMr *rdma_hca_mr_add(RdmaHca *hca, uint32_t mrn, RdmaHcaPd *pd,
                            uint32_t type);
