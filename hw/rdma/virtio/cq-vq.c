@@ -31,40 +31,52 @@ static size_t cqe_size(VirtIORdma *s)
                                 : VIRTIO_RDMA_CQE_SIZE;
 }
 
+bool virtio_rdma_cq_pop(VirtIORdma *s, VirtIORdmaCq *cq, size_t size,
+                        uint32_t *budget, VirtQueueElement **elem)
+{
+    const char *kind = cq->core.is_eq ? "event queue" : "CQ";
+    VirtQueueElement *e = virtio_rdma_ring_check(s, cq->vq, &cq->seen)
+                          ? virtqueue_pop(cq->vq, sizeof(*e)) : NULL;
+    size_t room;
+
+    *elem = e;
+    if (!e) {
+        return true;
+    }
+    rdma_work_pay(budget, RDMA_WORK_WR);
+    room = iov_size(e->in_sg, e->in_num);
+    if (e->in_num + e->out_num > VIRTIO_RDMA_MAX_BUF_DESCS) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %s %u: a buffer has %u "
+                      "descriptors, but may have %u\n", kind, cq->core.cqn,
+                      e->in_num + e->out_num, VIRTIO_RDMA_MAX_BUF_DESCS);
+    } else if (room < size) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %s %u: a buffer has %zu "
+                      "writable bytes, less than %zu\n", kind, cq->core.cqn,
+                      room, size);
+    } else {
+        return true;
+    }
+    virtio_rdma_vq_unpop(s, cq->vq, e);
+    return false;
+}
+
 static PushResult push_cqe(VirtIORdma *s, VirtIORdmaCq *cq,
                            const VirtIORdmaCqe *cqe, uint32_t *budget)
 {
-    VirtIODevice *vdev = VIRTIO_DEVICE(s);
-    size_t size = cqe_size(s);
-    size_t room;
     g_autofree VirtQueueElement *elem = NULL;
+    size_t size = cqe_size(s);
+    bool ok = virtio_rdma_cq_pop(s, cq, size, budget, &elem);
 
-    if (virtio_rdma_ring_check(s, cq->vq, &cq->seen)) {
-        elem = virtqueue_pop(cq->vq, sizeof(VirtQueueElement));
-    }
-    if (vdev->broken) {
+    if (VIRTIO_DEVICE(s)->broken) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: CQ %u: the device is "
                       "broken, see the previous error\n", cq->core.cqn);
         return CQ_FAILED;
     }
+    if (!ok) {
+        return CQ_FAILED;
+    }
     if (!elem) {
         return NO_BUFFER;
-    }
-    rdma_work_pay(budget, RDMA_WORK_WR);
-    if (elem->in_num + elem->out_num > VIRTIO_RDMA_MAX_BUF_DESCS) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: CQ %u: a buffer has %u "
-                      "descriptors, but may have %u\n", cq->core.cqn,
-                      elem->in_num + elem->out_num, VIRTIO_RDMA_MAX_BUF_DESCS);
-        virtio_rdma_vq_unpop(s, cq->vq, elem);
-        return CQ_FAILED;
-    }
-    room = iov_size(elem->in_sg, elem->in_num);
-    if (room < size) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: CQ %u: a buffer has %zu "
-                      "writable bytes, less than the %zu of a CQE\n",
-                      cq->core.cqn, room, size);
-        virtqueue_unpop(cq->vq, elem, 0);
-        return CQ_FAILED;
     }
     virtio_rdma_codec_write_cqe(elem, cqe->bytes, size, virtio_rdma_is_v1(s));
     virtqueue_push(cq->vq, elem, size);

@@ -7,8 +7,6 @@
  * and one interrupt.
  */
 #include "qemu/osdep.h"
-#include "qemu/iov.h"
-#include "qemu/log.h"
 #include "trace.h"
 #include "queue.h"
 
@@ -80,30 +78,12 @@ static bool push_event(VirtIORdma *s, VirtIORdmaCq *eq, uint32_t cqn,
 {
     g_autofree VirtQueueElement *elem = NULL;
     uint8_t buf[VIRTIO_RDMA_CQN_SIZE];
-    size_t room;
 
-    if (virtio_rdma_ring_check(s, eq->vq, &eq->seen)) {
-        elem = virtqueue_pop(eq->vq, sizeof(VirtQueueElement));
+    if (!virtio_rdma_cq_pop(s, eq, sizeof(buf), budget, &elem)) {
+        virtio_rdma_eq_fail(s, eq);
+        return false;
     }
     if (!elem) {
-        return false;
-    }
-    rdma_work_pay(budget, RDMA_WORK_WR);
-    if (elem->in_num + elem->out_num > VIRTIO_RDMA_MAX_BUF_DESCS) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: event queue %u: a buffer "
-                      "has %u descriptors, but may have %u\n", eq->core.cqn,
-                      elem->in_num + elem->out_num, VIRTIO_RDMA_MAX_BUF_DESCS);
-        virtio_rdma_vq_unpop(s, eq->vq, elem);
-        virtio_rdma_eq_fail(s, eq);
-        return false;
-    }
-    room = iov_size(elem->in_sg, elem->in_num);
-    if (room < sizeof(buf)) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: event queue %u: a buffer "
-                      "has %zu writable bytes, less than %zu\n", eq->core.cqn,
-                      room, sizeof(buf));
-        virtqueue_unpop(eq->vq, elem, 0);
-        virtio_rdma_eq_fail(s, eq);
         return false;
     }
     virtio_rdma_codec_put_cqn(buf, cqn);

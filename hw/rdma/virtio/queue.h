@@ -239,6 +239,13 @@ void virtio_rdma_eqs_flush(VirtIORdma *s);
 void virtio_rdma_cq_use_vq(VirtIORdma *s, VirtIORdmaCq *cq);
 /* The same for a CQ or event queue that the driver creates */
 void virtio_rdma_cq_start_vq(VirtIORdma *s, VirtIORdmaCq *cq);
+/*
+ * Pop a buffer of the CQ or event queue into *@elem, which the caller frees;
+ * NULL: there is none. False: the buffer has not @size bytes, or too many
+ * descriptors. It was put back, and the caller fails the queue.
+ */
+bool virtio_rdma_cq_pop(VirtIORdma *s, VirtIORdmaCq *cq, size_t size,
+                        uint32_t *budget, VirtQueueElement **elem);
 /* Encode a completion. */
 VirtIORdmaCqe virtio_rdma_cqe(VirtIORdma *s, const RdmaWc *wc, bool solicited);
 /*
