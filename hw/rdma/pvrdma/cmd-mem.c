@@ -41,14 +41,14 @@ int pvrdma_destroy_uc(Pvrdma *s, const void *req, void *rsp)
     uint32_t ctx = pvrdma_handle_of(req);
     PvrdmaCmdHandle pd = {};
     RdmaHcaCq *cq;
-    void *obj;
+    RdmaHcaPd *obj;
     int ret;
 
     if (ctx == PVRDMA_KERNEL || !pvrdma_has_context(s, ctx)) {
         return -ENOENT;
     }
     RDMA_HCA_FOREACH(&s->hca.pds, n, obj) {
-        if (s->pd_ctx[n] == ctx) {
+        if (obj->context == ctx) {
             pd.handle = cpu_to_le32(n);
             ret = pvrdma_destroy_pd(s, &pd, NULL);
             if (ret) {
@@ -72,6 +72,7 @@ int pvrdma_create_pd(Pvrdma *s, const void *req, void *rsp)
 {
     uint32_t ctx = pvrdma_handle_of(req);
     PvrdmaRspHandle *p = rsp;
+    RdmaHcaPd *pd;
     uint32_t pdn;
     int ret;
 
@@ -80,7 +81,8 @@ int pvrdma_create_pd(Pvrdma *s, const void *req, void *rsp)
     }
     ret = rdma_hca_pd_create(&s->hca, &pdn);
     if (!ret) {
-        s->pd_ctx[pdn] = ctx;
+        pd = rdma_hca_table_get(&s->hca.pds, pdn);
+        pd->context = ctx;
         p->handle = cpu_to_le32(pdn);
     }
     return ret;
@@ -118,6 +120,7 @@ int pvrdma_destroy_pd(Pvrdma *s, const void *req, void *rsp)
 /* All of memory is for the kernel: a process could name any page. */
 static int get_type(Pvrdma *s, const PvrdmaCmdCreateMr *cmd, RdmaMrAttr *attr)
 {
+    RdmaHcaPd *pd = rdma_hca_table_get(&s->hca.pds, attr->pdn);
     uint32_t flags = le32_to_cpu(cmd->flags);
 
     switch (flags) {
@@ -140,7 +143,7 @@ static int get_type(Pvrdma *s, const PvrdmaCmdCreateMr *cmd, RdmaMrAttr *attr)
                       "neither 0, 1 nor 2\n", flags);
         return -EINVAL;
     }
-    if (attr->pdn < s->hca.pds.end && s->pd_ctx[attr->pdn] != PVRDMA_KERNEL) {
+    if (pd && pd->context != PVRDMA_KERNEL) {
         qemu_log_mask(LOG_GUEST_ERROR, "pvrdma: a process may not have a "
                       "region with flags 0x%x\n", flags);
         return -EPERM;

@@ -131,7 +131,6 @@ int pvrdma_create_srq(Pvrdma *s, const void *req, void *rsp)
     srq = g_new0(PvrdmaSrq, 1);
     srq->pages = pages;
     srq->npages = npages;
-    srq->ctx = s->pd_ctx[attr.pdn];
     pvrdma_ring_init(&srq->ring, pages[0] + offsetof(PvrdmaStatePage, rx),
                      pages + STATE_PAGE, attr.max_wr, stride);
     srq->core.wq.ops = &pvrdma_wq_ops;
@@ -250,7 +249,6 @@ static PvrdmaQp *add_qp(Pvrdma *s, const PvrdmaCmdCreateQp *cmd,
 
     qp->pages = pages;
     qp->npages = le16_to_cpu(cmd->total_chunks);
-    qp->ctx = s->pd_ctx[init->pdn];
     pvrdma_ring_init(&qp->sq, pages[0] + offsetof(PvrdmaStatePage, tx),
                      pages + STATE_PAGE, cap->max_send_wr,
                      pvrdma_send_stride(cap->max_send_sge));

@@ -213,7 +213,6 @@ static void realize(PCIDevice *pci, Error **errp)
     QTAILQ_INIT(&s->fired);
     s->retry = timer_new_ms(QEMU_CLOCK_VIRTUAL, retry, s);
     rdma_hca_start(&s->hca);
-    s->pd_ctx = g_new0(uint32_t, s->hca.pds.end);
     s->vm_change = qemu_add_vm_change_state_handler(vm_changed, s);
 }
 
@@ -228,7 +227,6 @@ static void end(RdmaHca *hca)
     pvrdma_cmd_forget(s);
     rdma_hca_free(hca);
     timer_free(s->retry);
-    g_free(s->pd_ctx);
     g_free(s->contexts);
     g_free(s->wqe);
 }

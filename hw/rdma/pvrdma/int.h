@@ -90,7 +90,7 @@ typedef struct PvrdmaCq {
     PvrdmaRing ring;
     uint64_t *pages;
     uint32_t npages;
-    uint32_t ctx;
+    uint32_t ctx;                   /* as RdmaHcaPd.context */
     PvrdmaArm arm;
     bool fired;                     /* is in Pvrdma.fired */
     QTAILQ_ENTRY(PvrdmaCq) next_fired;
@@ -101,7 +101,6 @@ typedef struct PvrdmaSrq {
     PvrdmaRing ring;
     uint64_t *pages;
     uint32_t npages;
-    uint32_t ctx;
 } PvrdmaSrq;
 
 typedef struct PvrdmaQp {
@@ -110,7 +109,6 @@ typedef struct PvrdmaQp {
     PvrdmaRing rq;
     uint64_t *pages;
     uint32_t npages;
-    uint32_t ctx;
 } PvrdmaQp;
 
 /* A ring of the device, which the driver consumes */
@@ -158,7 +156,6 @@ struct Pvrdma {
 
     PvrdmaCommand cmd;
     unsigned long *contexts;        /* bits of UAR pages in use */
-    uint32_t *pd_ctx;               /* by number of the PD */
     QTAILQ_HEAD(, PvrdmaCq) fired;  /* for the ring of completions */
     QEMUTimer *retry;               /* a ring of the device was full */
     uint8_t *wqe;                   /* the one that was taken last */

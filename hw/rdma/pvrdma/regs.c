@@ -105,7 +105,7 @@ static void ring_qp(Pvrdma *s, uint32_t ctx, uint32_t value)
     RdmaHcaQp *qp = rdma_hca_table_get(&s->hca.qps,
                                        value & PVRDMA_UAR_HANDLE);
 
-    if (!qp || pvrdma_qp(qp)->ctx != ctx) {
+    if (!qp || qp->pd->context != ctx) {
         return;
     }
     /* Ringing may be the end of the QP: look for it each time. */
@@ -138,8 +138,7 @@ static void ring_srq(Pvrdma *s, uint32_t ctx, uint32_t value)
     RdmaHcaSrq *srq = rdma_hca_table_get(&s->hca.srqs,
                                          value & PVRDMA_UAR_HANDLE);
 
-    if (srq && pvrdma_srq(srq)->ctx == ctx &&
-        (value & PVRDMA_UAR_SRQ_RECV)) {
+    if (srq && srq->pd->context == ctx && (value & PVRDMA_UAR_SRQ_RECV)) {
         rdma_hca_ring(&s->hca, &srq->wq);
     }
 }

@@ -197,7 +197,7 @@ void pvrdma_decode_send(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr)
 {
     Pvrdma *s = pvrdma_of(hca);
     const PvrdmaSendWqe *wqe = (PvrdmaSendWqe *)s->wqe;
-    bool kernel = pvrdma_qp(qp)->ctx == PVRDMA_KERNEL;
+    bool kernel = qp->pd->context == PVRDMA_KERNEL;
     RdmaHcaPages pages = {};
 
     if (!pvrdma_get_send(wqe, qp->init.qp_type, kernel, qp->sq.max_sge,

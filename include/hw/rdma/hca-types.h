@@ -61,6 +61,7 @@ typedef struct RdmaHcaQpError {
 struct RdmaHcaPd {
     uint32_t pdn;
     uint32_t users;                 /* MRs, windows, SRQs and QPs */
+    uint32_t context;               /* for the guest interface; 0 at first */
 };
 
 /*
