@@ -102,16 +102,15 @@ static bool check_work(RdmaHca *hca, const RdmaHcaFault *f, Error **errp)
 
 static bool check_command(RdmaHca *hca, const RdmaHcaFault *f, Error **errp)
 {
-    if (f->command != RDMA_HCA_FAULT_ANY &&
-        (f->command == 0 || f->command > RDMA_COMMAND__MAX)) {
+    if (f->command != RDMA_HCA_FAULT_ANY && f->command >= RDMA_COMMAND__MAX) {
         error_setg(errp, "command=%u: the last one is %u", f->command,
-                   RDMA_COMMAND__MAX);
+                   RDMA_COMMAND__MAX - 1);
         return false;
     }
     if ((f->selects & RDMA_HCA_FAULT_QPN) &&
-        f->command != RDMA_COMMAND_MODIFY_QP + 1 &&
-        f->command != RDMA_COMMAND_QUERY_QP + 1 &&
-        f->command != RDMA_COMMAND_DESTROY_QP + 1) {
+        f->command != RDMA_COMMAND_MODIFY_QP &&
+        f->command != RDMA_COMMAND_QUERY_QP &&
+        f->command != RDMA_COMMAND_DESTROY_QP) {
         error_setg(errp, "qpn needs command to be modify-qp, query-qp or "
                    "destroy-qp: others do not name a queue pair");
         return false;

@@ -91,8 +91,7 @@ static bool get_work(const RdmaFaultWork *from, RdmaHcaFault *f, Error **errp)
 static bool get_command(const RdmaFaultCommand *from, RdmaHcaFault *f,
                         Error **errp)
 {
-    /* The schema lists commands in the order of the guest ABI. */
-    f->command = from->has_command ? from->command + 1 : RDMA_HCA_FAULT_ANY;
+    f->command = from->has_command ? from->command : RDMA_HCA_FAULT_ANY;
     if (from->has_qpn) {
         f->selects |= RDMA_HCA_FAULT_QPN;
         f->qpn = from->qpn;
@@ -236,7 +235,7 @@ static void put_work(RdmaFaultWork *to, const RdmaHcaFault *f)
 static void put_command(RdmaFaultCommand *to, const RdmaHcaFault *f)
 {
     to->has_command = f->command != RDMA_HCA_FAULT_ANY;
-    to->command = to->has_command ? f->command - 1 : 0;
+    to->command = to->has_command ? f->command : 0;
     to->has_qpn = f->selects & RDMA_HCA_FAULT_QPN;
     to->qpn = f->qpn;
     put_trigger(qapi_RdmaFaultCommand_base(to), f);

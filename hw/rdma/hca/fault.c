@@ -609,9 +609,8 @@ int rdma_hca_command_begin(RdmaHca *hca, RdmaCommand cmd, bool again,
     }
     QTAILQ_FOREACH(f, &fs->list, next) {
         if (again || !(points_of(f) & RDMA_HCA_FAULT_AT_COMMAND) ||
-            (f->command != RDMA_HCA_FAULT_ANY && f->command != cmd + 1) ||
-            ((f->selects & RDMA_HCA_FAULT_QPN) &&
-             f->qpn != qpn) ||
+            (f->command != RDMA_HCA_FAULT_ANY && f->command != cmd) ||
+            ((f->selects & RDMA_HCA_FAULT_QPN) && f->qpn != qpn) ||
             !try_strike(hca, f)) {
             continue;
         }

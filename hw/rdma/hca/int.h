@@ -48,7 +48,7 @@ struct RdmaHcaFault {
     /* RdmaWcStatus, or RdmaCommandStatus of a command */
     uint8_t status;
     uint8_t opcode;                 /* RdmaWcOpcode, or ANY */
-    uint8_t command;                /* RdmaCommand + 1, or ANY */
+    uint8_t command;                /* RdmaCommand, or ANY */
     uint32_t selects;               /* RDMA_HCA_FAULT_QPN and others */
     uint32_t qpn;
     uint32_t dest_qpn;
