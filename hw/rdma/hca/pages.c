@@ -94,7 +94,7 @@ struct RdmaHcaWalk {
     bool taken;                     /* read; the backend has the list */
 };
 
-static bool same_list(const RdmaHcaPages *a, const RdmaHcaPages *b)
+static bool lists_are_equal(const RdmaHcaPages *a, const RdmaHcaPages *b)
 {
     return a->iova == b->iova && a->length == b->length &&
            a->table == b->table && a->npages == b->npages &&
@@ -128,7 +128,7 @@ static uint64_t piece_address(const RdmaHcaWalk *w)
 }
 
 /* Read on. -EINPROGRESS when *@budget is used up. */
-static int walk_on(RdmaHca *hca, RdmaHcaWalk *w, uint32_t *budget)
+static int walk_read(RdmaHca *hca, RdmaHcaWalk *w, uint32_t *budget)
 {
     for (;;) {
         uint32_t below = w->level > 1 ? (w->level - 1) * INDEX_BITS : 0;
@@ -186,7 +186,7 @@ int rdma_hca_pages_read(RdmaHca *hca, const RdmaHcaPages *p, uint64_t **pages)
     if (ret) {
         return ret;
     }
-    ret = walk_on(hca, &w, &budget);
+    ret = walk_read(hca, &w, &budget);
     if (ret) {
         walk_end(hca, &w);
         return ret;
@@ -200,7 +200,7 @@ int rdma_hca_pages_read_on(RdmaHca *hca, const RdmaHcaPages *p,
 {
     int ret;
 
-    if (hca->walk && !same_list(&hca->walk->of, p)) {
+    if (hca->walk && !lists_are_equal(&hca->walk->of, p)) {
         /* The driver has changed the command in its memory: start again. */
         rdma_hca_pages_drop(hca);
     }
@@ -213,7 +213,7 @@ int rdma_hca_pages_read_on(RdmaHca *hca, const RdmaHcaPages *p,
         }
         hca->walk = g_steal_pointer(&w);
     }
-    ret = hca->walk->taken ? 0 : walk_on(hca, hca->walk, &hca->cmd_budget);
+    ret = hca->walk->taken ? 0 : walk_read(hca, hca->walk, &hca->cmd_budget);
     if (ret == 0) {
         *pages = walk_take(hca->walk);
         g_free(hca->walk);
@@ -239,7 +239,7 @@ bool rdma_hca_pages_reading(const RdmaHca *hca)
  * The backend has taken the list, and is not done with the command. Charge the
  * list meanwhile. When the command is executed again, the list reads as NULL.
  */
-static void keep(RdmaHca *hca, const RdmaHcaPages *p)
+static void keep_charge(RdmaHca *hca, const RdmaHcaPages *p)
 {
     assert(!hca->walk);
     hca->walk = g_new(RdmaHcaWalk, 1);
@@ -251,7 +251,7 @@ void rdma_hca_pages_give_back(RdmaHca *hca, int ret, uint64_t *pages,
                               const RdmaHcaPages *p)
 {
     if (ret == -EINPROGRESS) {
-        keep(hca, p);
+        keep_charge(hca, p);
     } else if (ret) {
         g_free(pages);
     }

@@ -163,7 +163,7 @@ void virtio_rdma_eq_completed(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited)
     }
 }
 
-static void look_at(VirtIORdma *s, VirtIORdmaCq *cq)
+static void fire_if_armed(VirtIORdma *s, VirtIORdmaCq *cq)
 {
     VirtIORdmaCq *eq = cq->eq;
     bool solicited = cq->solicited;
@@ -214,7 +214,7 @@ void virtio_rdma_eqs_flush(VirtIORdma *s)
     while ((cq = QTAILQ_FIRST(&s->completed_cqs))) {
         cq->completed = false;
         QTAILQ_REMOVE(&s->completed_cqs, cq, next_completed);
-        look_at(s, cq);
+        fire_if_armed(s, cq);
     }
     if (virtio_rdma_may_use_vqs(s)) {
         virtio_rdma_vqs_flush(s);

@@ -169,8 +169,8 @@ static bool take_words(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t n,
 }
 
 /* Schedule all QPs that are marked. False: the shadow is not in RAM. */
-static bool look(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t *budget,
-                 bool *found)
+static bool schedule_marked(VirtIORdma *s, VirtIORdmaShadow *shadow,
+                            uint32_t *budget, bool *found)
 {
     const RdmaRam *ram = rdma_hca_ram(&s->hca);
     uint64_t at = shadow->addr + VIRTIO_RDMA_SHADOW_AT(summary);
@@ -198,7 +198,7 @@ static bool run(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t *budget)
 {
     bool found = false;
 
-    if (!look(s, shadow, budget, &found)) {
+    if (!schedule_marked(s, shadow, budget, &found)) {
         return false;
     }
     if (found) {
@@ -212,7 +212,7 @@ static bool run(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t *budget)
      * either the driver rings, or the device sees the marks.
      */
     smp_mb();
-    if (!look(s, shadow, budget, &found)) {
+    if (!schedule_marked(s, shadow, budget, &found)) {
         return false;
     }
     if (found) {
