@@ -1,51 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The receiving side of an RC requester: acknowledgements, responses and
- * retries (IBTA 9.7.5, 9.9.2).
+ * The receiving side of an RC requester: acknowledgements and responses (IBTA
+ * 9.7.5).
  */
 #include <glib.h>
 #include "transport/transport.h"
-
-/* RNR NAK timer codes in units of 10 us (IBTA table 45). */
-static const uint32_t rnr_delay[32] = {
-    65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
-    256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288,
-    16384, 24576, 32768, 49152,
-};
-
-void roce_req_seek(RoceQp *qp, uint32_t psn)
-{
-    RoceSqState *sq = &qp->s.sq;
-    uint32_t index;
-
-    sq->psn = psn;
-    /* Packets after @psn will be sent and request ACKs again. */
-    qp->ack_requested_psn = psn;
-    for (index = sq->cons; index != sq->started; index++) {
-        const RoceSendWqe *wqe = roce_swqe(qp, index);
-        uint32_t off = psn_off(psn, wqe->first_psn);
-
-        if (wqe->npsn && off < wqe->npsn) {
-            sq->cur = index;
-            sq->cur_pkt = off;
-            return;
-        }
-    }
-    sq->cur = sq->started;
-    sq->cur_pkt = 0;
-}
-
-void roce_req_start_timer(RoceQp *qp, int64_t now)
-{
-    RoceSqState *sq = &qp->s.sq;
-
-    if (sq->una == sq->sent || !qp->s.attr.timeout) {
-        sq->ack_deadline = ROCE_NO_DEADLINE;
-        return;
-    }
-    sq->ack_deadline = now + roce_timeout_ns(qp->s.attr.timeout);
-    roce_timer_arm(qp, sq->ack_deadline);
-}
 
 /* The peer has acknowledged packets, so that una has advanced. */
 static void progress(RoceQp *qp, int64_t now)
@@ -111,83 +70,11 @@ static void ack_up_to(RoceQp *qp, uint32_t psn, int64_t now)
     }
 }
 
-/* Go back to una and use one retry, or fail if there is none left. */
-static void retry(RoceQp *qp, int64_t now)
-{
-    RoceSqState *sq = &qp->s.sq;
-
-    if (!sq->retries) {
-        roce_sq_fail(qp, RDMA_WC_RETRY_EXC_ERR);
-        return;
-    }
-    sq->retries--;
-    qp->stalled_timeouts = 0;
-    roce_qp_count(qp, retransmits);
-    roce_trace_qp(qp, ROCE_TRACE_RETRANSMIT, sq->una, sq->retries);
-    roce_req_seek(qp, sq->una);
-    sq->unrequested = 0;
-    roce_req_start_timer(qp, now);
-    roce_qp_schedule(qp);
-}
-
-/*
- * Has the requester sent nothing since it went back, because its wire is
- * blocked or its rate limit makes it pause?
- *
- * The retry counter counts retransmissions (IBTA 9.9.2.1). So a timeout without
- * a retransmission uses no retry, except every ROCE_STALLED_TIMEOUTS-th in a
- * row. If the wire stays blocked, the QP fails with RETRY_EXC after
- * 1 + retry_cnt * ROCE_STALLED_TIMEOUTS timeouts.
- */
-static bool is_stalled(RoceQp *qp)
-{
-    return qp->s.sq.psn == qp->s.sq.una &&
-           ++qp->stalled_timeouts < ROCE_STALLED_TIMEOUTS;
-}
-
-/*
- * The peer has not received the packet at una, or its response was lost. The
- * requester goes back once for each PSN sequence error, because packets in
- * flight cause further NAKs of the same PSN. If the retransmission is lost as
- * well, the ACK timer runs out.
- */
-static void sequence_error(RoceQp *qp, int64_t now)
-{
-    RoceSqState *sq = &qp->s.sq;
-
-    if (!sq->seq_error_handled && !sq->rnr_wait) {
-        sq->seq_error_handled = true;
-        retry(qp, now);
-    }
-}
-
-static void receiver_not_ready(RoceQp *qp, unsigned code, int64_t now)
-{
-    RoceSqState *sq = &qp->s.sq;
-
-    if (sq->rnr_wait) {
-        return;
-    }
-    roce_credit_rnr_nak_received(qp);
-    if (qp->s.attr.rnr_retry != ROCE_RNR_ENDLESS) {
-        if (!sq->rnr_retries) {
-            roce_sq_fail(qp, RDMA_WC_RNR_RETRY_EXC_ERR);
-            return;
-        }
-        sq->rnr_retries--;
-    }
-    roce_req_seek(qp, sq->una);
-    sq->rnr_wait = true;
-    sq->ack_deadline = ROCE_NO_DEADLINE;
-    sq->rnr_deadline = now + rnr_delay[code] * INT64_C(10000);
-    roce_timer_arm(qp, sq->rnr_deadline);
-}
-
 static void rx_nak(RoceQp *qp, const RoceBth *bth, int64_t now)
 {
     switch (bth->aeth.syndrome) {
     case ROCE_NAK_PSN_SEQUENCE:
-        sequence_error(qp, now);
+        roce_req_sequence_error(qp, now);
         break;
     case ROCE_NAK_INVALID_REQ:
         roce_sq_fail(qp, RDMA_WC_REM_INV_REQ_ERR);
@@ -220,7 +107,7 @@ static void rx_ack(RoceQp *qp, const RoceBth *bth, int64_t now)
     if (type == ROCE_AETH_ACK) {
         ack_up_to(qp, psn_add(bth->psn, 1), now);
         if (sq->una != psn_add(bth->psn, 1)) {
-            sequence_error(qp, now);
+            roce_req_sequence_error(qp, now);
         }
         roce_credit_ack_received(qp, bth, now);
         return;
@@ -235,9 +122,9 @@ static void rx_ack(RoceQp *qp, const RoceBth *bth, int64_t now)
     roce_trace_qp(qp, ROCE_TRACE_NAK_RECEIVED, bth->psn, syndrome);
     ack_up_to(qp, bth->psn, now);
     if (sq->una != bth->psn) {
-        sequence_error(qp, now);
+        roce_req_sequence_error(qp, now);
     } else if (type == ROCE_AETH_RNR_NAK) {
-        receiver_not_ready(qp, syndrome & ROCE_AETH_VALUE_MASK, now);
+        roce_req_rnr_nak_received(qp, syndrome & ROCE_AETH_VALUE_MASK, now);
     } else {
         rx_nak(qp, bth, now);
     }
@@ -348,7 +235,7 @@ static void rx_response(RoceQp *qp, const RocePacket *pkt, int64_t now)
     }
     ack_up_to(qp, pkt->bth.psn, now);
     if (sq->una != pkt->bth.psn) {
-        sequence_error(qp, now);
+        roce_req_sequence_error(qp, now);
     } else if (!(pkt->info->flags & ROCE_OP_READ_RESP)) {
         rx_atomic_response(qp, oldest_wqe(qp), pkt, now);
     } else if (roce_opcode_is_placement(oldest_wqe(qp)->opcode)) {
@@ -379,39 +266,5 @@ void roce_req_rx(RoceQp *qp, const RocePacket *pkt, int64_t now)
         rx_ack(qp, &pkt->bth, now);
     } else {
         rx_response(qp, pkt, now);
-    }
-}
-
-void roce_req_expire(RoceQp *qp, int64_t now)
-{
-    RoceSqState *sq = &qp->s.sq;
-
-    if (sq->rnr_deadline <= now) {
-        roce_req_end_rnr_wait(qp);
-    }
-    roce_credit_expire(qp, now);
-    if (roce_peer_deadline(qp) <= now) {
-        roce_timer_set_overdue(qp);
-    }
-}
-
-void roce_req_time_out(RoceQp *qp, int64_t now, int64_t heard)
-{
-    RoceSqState *sq = &qp->s.sq;
-
-    roce_credit_time_out(qp, heard);
-    if (sq->ack_deadline <= heard) {
-        sq->ack_deadline = ROCE_NO_DEADLINE;
-        if (sq->una == sq->sent) {
-            return;
-        }
-        roce_qp_count(qp, timeouts);
-        roce_trace_qp(qp, ROCE_TRACE_TIMEOUT, sq->una, sq->retries);
-        if (is_stalled(qp)) {
-            roce_req_start_timer(qp, now);
-            return;
-        }
-        sq->seq_error_handled = false;
-        retry(qp, now);
     }
 }

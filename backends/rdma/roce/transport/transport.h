@@ -19,8 +19,10 @@ void roce_req_sent(RoceQp *qp);
 /* Start the requester with @psn as the first PSN. */
 void roce_req_init(RoceQp *qp, uint32_t psn);
 
-/* req-rx.c: packets that an RC requester receives, and its timers */
+/* req-rx.c: packets that an RC requester receives */
 void roce_req_rx(RoceQp *qp, const RocePacket *pkt, int64_t now);
+
+/* req-retry.c: timeouts and retransmission of an RC requester */
 /*
  * Run the timers that are due at @now. If the peer has not answered in time,
  * this only marks the QP as overdue.
@@ -32,6 +34,15 @@ void roce_req_time_out(RoceQp *qp, int64_t now, int64_t heard);
 void roce_req_seek(RoceQp *qp, uint32_t psn);
 /* Start the ACK timer if anything is unacknowledged. */
 void roce_req_start_timer(RoceQp *qp, int64_t now);
+/*
+ * The peer has not received the packet at una, or its response was lost. The
+ * requester goes back once for each PSN sequence error, because packets in
+ * flight cause further NAKs of the same PSN. If the retransmission is lost as
+ * well, the ACK timer runs out.
+ */
+void roce_req_sequence_error(RoceQp *qp, int64_t now);
+/* The peer refused the packet at una by an RNR NAK with this timer code. */
+void roce_req_rnr_nak_received(RoceQp *qp, unsigned code, int64_t now);
 
 /* End the wait after an RNR NAK, and send again. */
 static inline void roce_req_end_rnr_wait(RoceQp *qp)
