@@ -20,12 +20,16 @@
 /* Process a work request, a completion, or a packet without its payload */
 #define RDMA_WORK_WR 1024
 /*
- * Run a command of the control queue. Commands that create or destroy a queue
- * cost eight times as much.
+ * Run a command of the driver. A command that creates or destroys a QP or SRQ
+ * costs eight times as much in addition.
  */
 #define RDMA_WORK_COMMAND (8 * 1024)
 
-/* The budget of the device for one turn, and the one of its backend */
+/*
+ * The budget of one kind of work in a turn. docs/devel/virtio-rdma-device.rst
+ * lists the kinds.
+ */
+
 #define RDMA_TURN_BUDGET (384 * 1024)
 /* The budget of one queue in a turn, so that queues alternate */
 #define RDMA_QUEUE_BUDGET (64 * 1024)

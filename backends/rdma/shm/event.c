@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Frames by shared memory: events of sockets and timers, in the iothread or the
- * main loop.
+ * Events of sockets and timers, in the iothread or the main loop
  */
 #include "qemu/osdep.h"
 #include "qemu/main-loop.h"

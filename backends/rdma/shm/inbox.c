@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Frames by shared memory: ports that they come from.
+ * Inboxes: receive frames from other ports.
  */
 #include "qemu/osdep.h"
 #include "qemu/processor.h"
@@ -11,7 +11,7 @@
 
 /* Polls without a frame before polling stops */
 #define POLL_MISSES 3
-/* Frames of this size are parts of something long. */
+/* A frame of at least this size is probably part of a long message. */
 #define POLL_FRAME_MIN 512
 
 void rdma_roce_shm_inbox_free(void *opaque)

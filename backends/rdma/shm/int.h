@@ -21,7 +21,7 @@ typedef struct RoceShmInbox {
     RoceShmRing ring;
     bool awake;                     /* the sender need not wake this port */
     bool gone;                      /* a last event may still come */
-    bool waits;                     /* its event waits for the lock */
+    bool waits;                     /* the event of @fd waits for the lock */
 } RoceShmInbox;
 
 struct RdmaRoceShm {
@@ -33,7 +33,7 @@ struct RdmaRoceShm {
     QEMUTimer *listen_again;        /* pending: @fd has no handler until then */
     bool warned;
     bool waits;                     /* the event of @fd waits for the lock */
-    bool any_waits;                 /* an event of any socket does */
+    bool any_waits;                 /* the event of some socket waits for it */
     char *path, *nic_path;          /* of @fd */
     ino_t ino;
     GHashTable *outboxes;           /* by MAC address */

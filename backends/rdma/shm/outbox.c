@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Frames by shared memory: ports that they are sent to.
+ * Outboxes: send frames to other ports.
  */
 #include "qemu/osdep.h"
 #include "net/util.h"
@@ -26,11 +26,15 @@ struct RoceShmOutbox {
     size_t queued_len;
     bool queued_checked;
     int64_t waits_since;            /* ms */
-    int64_t patience;               /* ms left of ROCE_SHM_PATIENCE_MS, ... */
-    int64_t patience_at;            /* ... at this time, ms */
+    /*
+     * ms for which the receiver may still block this port, as of @patience_at;
+     * see ROCE_SHM_PATIENCE_MS
+     */
+    int64_t patience;
+    int64_t patience_at;            /* ms */
     QEMUTimer *timer;               /* cuts the receiver off */
     bool gone;                      /* a last event may still come */
-    bool waits;                   /* its socket does, for the lock */
+    bool waits;                     /* the event of @fd waits for the lock */
 };
 
 static void outbox_stop_wakeup(RoceShmOutbox *ob)

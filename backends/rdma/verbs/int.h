@@ -38,7 +38,7 @@ typedef struct VerbsDev {
     bool gone;                      /* DEVICE_FATAL; the worker reads it */
 } VerbsDev;
 
-/* The start of each object that has a number of the device, except QP 1 */
+/* The first member of each object that the device numbers, except QP 1 */
 typedef struct VerbsObj {
     uint32_t num;
     bool dead;                      /* a job destroys it */
@@ -54,7 +54,7 @@ typedef struct VerbsCq {
     uint32_t cqe;
     struct ibv_cq *cq;
     bool armed;                     /* an event will come */
-    bool failed;                    /* and so are the QPs that it had then */
+    bool failed;                    /* its QPs were moved to ERR, too */
     bool ready;                     /* is in RdmaVerbs.ready_cqs */
     QTAILQ_ENTRY(VerbsCq) next;
 } VerbsCq;
@@ -77,7 +77,7 @@ typedef struct VerbsMr {
     struct ibv_mw *mw;
     RdmaMwType mw_type;
     uint32_t bound;                 /* lkey of the region in its last bind */
-    struct VerbsMr *next;           /* a job puts this in its place */
+    struct VerbsMr *next;           /* the region that MODIFY replaces it by */
 } VerbsMr;
 
 /* A posted work request */
@@ -147,7 +147,7 @@ typedef struct VerbsQp {
     uint8_t state;                  /* RdmaQpState, as far as it is known */
     bool failed;                    /* a job moves it to ERR; until RESET */
     bool failing;                   /* that job is not done */
-    unsigned erring;                /* commands in progress that do the same */
+    unsigned erring;                /* MODIFYs to ERR in progress */
     bool sqe;                       /* SQE for the guest, RTS on the host */
     /*
      * The host has the WQEs of the send queue up to @mark, and will not report
@@ -214,9 +214,9 @@ struct RdmaVerbs {
     Notifier gsi_cq_failed;
     char *gsi_refused;              /* the last reason to refuse it, or NULL */
     VerbsGid *gids;                 /* gid_table_len of them */
-    bool gids_lookup_runs;              /* a job looks all of them up */
-    bool gids_lookup_again;           /* the host's table changed since */
-    unsigned gids_lookups;           /* how many such jobs are done */
+    bool gids_lookup_runs;          /* a job looks all of them up */
+    bool gids_lookup_again;         /* the host's table changed since */
+    unsigned gids_lookups;          /* how many such jobs are done */
     bool gid_refused;               /* since the last GID_CHANGE event */
     bool gid_warned;
     Notifier gids_exit;
@@ -336,11 +336,12 @@ void verbs_worker_drain(RdmaVerbs *v);
 /* Do the job after all that were started before. */
 void verbs_job_start(RdmaVerbs *v, VerbsJob *job, const VerbsJobOps *ops);
 /*
- * A command comes, maybe again. @what identifies the kind of command, by
- * default the VerbsJobOps, and @key has all its arguments. True if the command
- * is in progress or done: *@ret is -EINPROGRESS or what work() returned, and
- * take() gets @out on success. False if the caller must begin the command; a
- * command that was in progress is abandoned.
+ * Look up the job of a command; the device repeats a command until it is done.
+ * @what identifies the kind of command, by default the VerbsJobOps, and @key
+ * has all its arguments. True if the command is in progress or done: *@ret is
+ * -EINPROGRESS or what work() returned, and take() gets @out on success. False
+ * if the caller must begin the command; another command that was in progress
+ * is abandoned.
  */
 bool verbs_job_ask(RdmaVerbs *v, const void *what, const void *key,
                    size_t key_len, void *out, int *ret);
@@ -522,7 +523,7 @@ void verbs_wq_push_local(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
                          RdmaWcStatus status);
 /* The last one pushed. Not for an empty queue. */
 VerbsWqe *verbs_wq_newest(VerbsWq *wq);
-/* Will the host not report when it is done with the newest one? */
+/* Is the newest one a WQE whose end the host will not report? */
 bool verbs_wq_ends_quiet(VerbsWq *wq);
 /* Empty the send queue, as after a RESET. */
 void verbs_wq_clear_sq(VerbsQp *qp);
@@ -569,7 +570,7 @@ void verbs_srq_class_init(RdmaBackendClass *rbc);
 
 /* qp.c: queue pairs */
 
-/* The host's device is cq_is_broken: all queue pairs enter ERR. */
+/* The host's device failed (DEVICE_FATAL): move all queue pairs to ERR. */
 void verbs_qps_device_gone(RdmaVerbs *v);
 /* Move all to ERR at once: they access no memory after return. */
 void verbs_qps_stop(RdmaVerbs *v);

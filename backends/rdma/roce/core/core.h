@@ -216,7 +216,7 @@ struct RoceEngine {
 
     RoceQp **timers;                /* binary heap, from 1 */
     uint32_t ntimers;
-    GQueue overdue;                 /* see roce_timer_overdue() */
+    GQueue overdue;                 /* see roce_timer_set_overdue() */
     uint64_t timeouts_late;         /* see roce_timeouts_late() */
 
     /* The frame between roce_poll_tx() and roce_tx_done() */

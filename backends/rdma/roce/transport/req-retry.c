@@ -6,7 +6,7 @@
 #include <glib.h>
 #include "transport/transport.h"
 
-/* RNR NAK timer codes in units of 10 us (IBTA table 45). */
+/* RNR NAK delays by timer code, in units of 10 us (IBTA table 45) */
 static const uint32_t rnr_delay[32] = {
     65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
     256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288,
