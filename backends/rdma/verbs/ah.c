@@ -185,7 +185,7 @@ static void make(RdmaVerbs *v, VerbsAh *a)
     verbs_job_start(v, &j->job, &make_ops);
 }
 
-static gboolean may_go(gpointer key, gpointer value, gpointer opaque)
+static gboolean is_idle_value(gpointer key, gpointer value, gpointer opaque)
 {
     return is_idle(value);
 }
@@ -196,7 +196,7 @@ static bool have_room(RdmaVerbs *v)
     unsigned max = MIN(MAX_AHS, MAX(v->dev.attr.max_ah, 1));
 
     if (g_hash_table_size(v->ahs) >= max && v->idle_ahs) {
-        g_hash_table_foreach_remove(v->ahs, may_go, NULL);
+        g_hash_table_foreach_remove(v->ahs, is_idle_value, NULL);
     }
     return g_hash_table_size(v->ahs) < max;
 }

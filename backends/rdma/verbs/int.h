@@ -90,7 +90,7 @@ typedef struct VerbsWqe {
     uint8_t status;
     uint8_t opcode;                 /* RdmaWcOpcode */
     bool local;                     /* it is not posted to the host */
-    bool quiet;                     /* it has no completion if it succeeds */
+    bool unsignaled;                /* no completion if it succeeds */
     bool posted;                    /* SRQ only: the slot is in use */
     VerbsAh *ah;                    /* in use until it completes, or NULL */
 } VerbsWqe;
@@ -121,7 +121,7 @@ typedef struct VerbsSrq {
      * the event too early.
      */
     uint32_t limit;
-    bool more;                      /* kicked, and not found empty since */
+    bool may_have_work;             /* see verbs_work_flag() */
     bool failed;                    /* the host takes no more */
 } VerbsSrq;
 
@@ -141,13 +141,13 @@ typedef struct VerbsQp {
     struct ibv_cq *send_cq, *recv_cq;
     struct ibv_srq *srq;            /* or NULL */
     GArray *groups;                 /* worker; of union ibv_gid */
-    bool more[2];                   /* by RdmaQueue; see VerbsSrq */
+    bool may_have_work[2];          /* by RdmaQueue */
     VerbsWq sq;
     VerbsWq rq;                     /* not used with an SRQ */
     uint8_t state;                  /* RdmaQpState, as far as it is known */
     bool failed;                    /* a job moves it to ERR; until RESET */
     bool failing;                   /* that job is not done */
-    unsigned erring;                /* MODIFYs to ERR in progress */
+    unsigned err_modifies;          /* MODIFYs to ERR in progress */
     bool sqe;                       /* SQE for the guest, RTS on the host */
     /*
      * The host has the WQEs of the send queue up to @mark, and will not report
@@ -208,7 +208,7 @@ struct RdmaVerbs {
     GHashTable *srqs;
     GHashTable *qps;                /* except QP 1 */
     VerbsGsi *gsi;                  /* QP 1, or NULL */
-    bool gsi_more[2];
+    bool gsi_may_have_work[2];      /* by RdmaQueue */
     GHashTable *pulls;              /* set of QPs and SRQs to pull from */
     GQueue pull_order;              /* the same in order */
     Notifier gsi_cq_failed;
@@ -524,7 +524,7 @@ void verbs_wq_push_local(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
 /* The last one pushed. Not for an empty queue. */
 VerbsWqe *verbs_wq_newest(VerbsWq *wq);
 /* Is the newest one a WQE whose end the host will not report? */
-bool verbs_wq_ends_quiet(VerbsWq *wq);
+bool verbs_wq_ends_unsignaled(VerbsWq *wq);
 /* Empty the send queue, as after a RESET. */
 void verbs_wq_clear_sq(VerbsQp *qp);
 /* The wr_id of the next one for the host */
@@ -668,8 +668,11 @@ void verbs_mcast_class_init(RdmaBackendClass *rbc);
 /* Set in the keys of RdmaVerbs.pulls that are numbers of SRQs, not QPNs. */
 #define VERBS_SRQ_KEY (1u << 31)
 
-/* The flag "kicked, and not found empty since" of a queue, or NULL */
-bool *verbs_more_of(RdmaVerbs *v, RdmaQueue queue, uint32_t id);
+/*
+ * The flag of a queue that may have work requests: a kick sets it, and finding
+ * the queue empty clears it. NULL: there is no such queue.
+ */
+bool *verbs_work_flag(RdmaVerbs *v, RdmaQueue queue, uint32_t id);
 /* Give the QP or SRQ another turn, after the others. */
 void verbs_pull_again(RdmaVerbs *v, uint32_t key);
 /* There is room again: pull in the next turn if the queue may have work. */

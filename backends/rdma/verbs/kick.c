@@ -6,20 +6,20 @@
 #include "qemu/osdep.h"
 #include "int.h"
 
-bool *verbs_more_of(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
+bool *verbs_work_flag(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
 {
     VerbsSrq *srq;
     VerbsQp *qp;
 
     if (queue == RDMA_SRQ) {
         srq = verbs_get_live(v->srqs, id);
-        return srq ? &srq->more : NULL;
+        return srq ? &srq->may_have_work : NULL;
     }
     if (id == RDMA_QPN_GSI) {
-        return &v->gsi_more[queue];
+        return &v->gsi_may_have_work[queue];
     }
     qp = verbs_get(v->qps, id);
-    return qp ? &qp->more[queue] : NULL;
+    return qp ? &qp->may_have_work[queue] : NULL;
 }
 
 void verbs_pull_again(RdmaVerbs *v, uint32_t key)
@@ -37,19 +37,19 @@ static void add(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
 static void kick(RdmaBackend *rb, RdmaQueue queue, uint32_t id)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    bool *more = verbs_more_of(v, queue, id);
+    bool *flag = verbs_work_flag(v, queue, id);
 
-    if (more) {
-        *more = true;
+    if (flag) {
+        *flag = true;
         add(v, queue, id);
     }
 }
 
 void verbs_pull_soon(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
 {
-    const bool *more = verbs_more_of(v, queue, id);
+    const bool *flag = verbs_work_flag(v, queue, id);
 
-    if (more && *more) {
+    if (flag && *flag) {
         add(v, queue, id);
         qemu_bh_schedule(v->cq_bh);
     }
@@ -57,7 +57,7 @@ void verbs_pull_soon(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
 
 void verbs_pull_gsi(RdmaVerbs *v)
 {
-    v->gsi_more[RDMA_SQ] = v->gsi_more[RDMA_RQ] = true;
+    v->gsi_may_have_work[RDMA_SQ] = v->gsi_may_have_work[RDMA_RQ] = true;
     add(v, RDMA_SQ, RDMA_QPN_GSI);
     qemu_bh_schedule(v->cq_bh);
 }
@@ -65,8 +65,8 @@ void verbs_pull_gsi(RdmaVerbs *v)
 void verbs_pull_qp(RdmaVerbs *v, VerbsQp *qp)
 {
     /* The guest may have work requests to flush that it did not kick for. */
-    qp->more[RDMA_SQ] = true;
-    qp->more[RDMA_RQ] = !qp->init.has_srq;
+    qp->may_have_work[RDMA_SQ] = true;
+    qp->may_have_work[RDMA_RQ] = !qp->init.has_srq;
     add(v, RDMA_SQ, qp->init.qpn);
     qemu_bh_schedule(v->cq_bh);
 }

@@ -26,7 +26,7 @@
 typedef struct GsiSend {
     uint64_t wr_id;
     RdmaWcStatus status;
-    bool silent;                    /* has no completion */
+    bool unsignaled;                /* no completion; status is SUCCESS */
 } GsiSend;
 
 typedef struct GsiRecv {
@@ -46,7 +46,7 @@ static bool has_state(const VerbsGsi *g, RdmaQpState state)
 static void fatal(RdmaVerbs *v, VerbsGsi *g);
 
 static void complete(RdmaVerbs *v, VerbsGsi *g, RdmaQueue queue,
-                     const RdmaWc *wc, bool silent)
+                     const RdmaWc *wc, bool unsignaled)
 {
     const RdmaConsumerOps *ops = &v->parent_obj.client_ops->consumer;
     void *opaque = v->parent_obj.client_opaque;
@@ -54,7 +54,7 @@ static void complete(RdmaVerbs *v, VerbsGsi *g, RdmaQueue queue,
 
     ops->retire(opaque, RDMA_QPN_GSI, queue, 1);
     verbs_pull_soon(v, queue, RDMA_QPN_GSI);
-    if (!silent && !ops->complete(opaque, cqn, wc, true)) {
+    if (!unsignaled && !ops->complete(opaque, cqn, wc, true)) {
         verbs_cq_fail(v, cqn);
         fatal(v, g);
     }
@@ -74,7 +74,7 @@ static void complete_sends(RdmaVerbs *v, VerbsGsi *g)
         };
 
         g->ndone--;
-        complete(v, g, RDMA_SQ, &wc, s->silent);
+        complete(v, g, RDMA_SQ, &wc, s->unsignaled);
     }
 }
 
@@ -294,8 +294,9 @@ int verbs_gsi_post_send(RdmaVerbs *v, const RdmaSendWr *wr)
         s->status = RDMA_WC_WR_FLUSH_ERR;
     } else {
         s->status = take_mad(v, g, wr, &j->mad, &j->sends);
-        s->silent = s->status == RDMA_WC_SUCCESS && !g->init.sq_sig_all &&
-                    !(wr->send_flags & RDMA_SEND_SIGNALED);
+        s->unsignaled = s->status == RDMA_WC_SUCCESS &&
+                        !g->init.sq_sig_all &&
+                        !(wr->send_flags & RDMA_SEND_SIGNALED);
     }
     if (s->status != RDMA_WC_SUCCESS && has_state(g, RDMA_QPS_RTS)) {
         trace_rdma_verbs_bad_send(v, RDMA_QPN_GSI, wr->wr_id, wr->opcode,

@@ -25,7 +25,8 @@ QEMU_BUILD_BUG_ON(offsetof(RdmaSge, lkey) != offsetof(struct ibv_sge, lkey));
  */
 static uint32_t wq_room(const VerbsQp *qp, const VerbsWq *wq)
 {
-    return qp->failing || qp->erring || qp->obj.dead ? 0 : wq->max - wq->count;
+    return qp->failing || qp->err_modifies || qp->obj.dead
+           ? 0 : wq->max - wq->count;
 }
 
 uint32_t verbs_send_room(RdmaVerbs *v, uint32_t qpn)
@@ -275,7 +276,7 @@ static void post_lost(RdmaVerbs *v, VerbsQp *qp, VerbsWqe *wqe)
         .send_flags = IBV_SEND_SIGNALED,
     };
 
-    if (!wqe->quiet && verbs_wq_ends_quiet(&qp->sq)) {
+    if (!wqe->unsignaled && verbs_wq_ends_unsignaled(&qp->sq)) {
         h.wr.ud.ah = verbs_ah_host(verbs_wq_newest(&qp->sq)->ah);
         if (ibv_post_send(qp->qp, &h, &bad) == 0) {
             wqe->ah = verbs_ah_hold(verbs_wq_newest(&qp->sq)->ah);
@@ -294,7 +295,7 @@ static void post_lost(RdmaVerbs *v, VerbsQp *qp, VerbsWqe *wqe)
 static void post_bad(RdmaVerbs *v, VerbsQp *qp, VerbsWqe *wqe,
                      RdmaWcStatus status)
 {
-    if (qp->init.qp_type != RDMA_QPT_RC && !verbs_wq_ends_quiet(&qp->sq)) {
+    if (qp->init.qp_type != RDMA_QPT_RC && !verbs_wq_ends_unsignaled(&qp->sq)) {
         qp->sqe = true;
         verbs_wq_push_local(v, qp, RDMA_SQ, status);
         return;
@@ -339,8 +340,8 @@ int verbs_post_send(RdmaVerbs *v, uint32_t qpn, const RdmaSendWr *wr)
     wqe->wr_id = wr->wr_id;
     wqe->opcode = rdma_wc_opcode(wr->opcode);
     wqe->ah = ah;
-    wqe->quiet = !(wr->send_flags & RDMA_SEND_SIGNALED) &&
-                 !qp->init.sq_sig_all;
+    wqe->unsignaled = !(wr->send_flags & RDMA_SEND_SIGNALED) &&
+                      !qp->init.sq_sig_all;
     if (flushed) {
         verbs_wq_push_local(v, qp, RDMA_SQ, RDMA_WC_WR_FLUSH_ERR);
         return 0;

@@ -18,9 +18,9 @@ static bool pull_sends(RdmaVerbs *v, uint32_t qpn, uint32_t *budget)
 {
     const RdmaConsumerOps *ops = &v->parent_obj.client_ops->consumer;
     void *opaque = v->parent_obj.client_opaque;
-    bool *more;
+    bool *flag;
 
-    while ((more = verbs_more_of(v, RDMA_SQ, qpn)) && *more &&
+    while ((flag = verbs_work_flag(v, RDMA_SQ, qpn)) && *flag &&
            verbs_send_room(v, qpn)) {
         RdmaSendWr wr;
 
@@ -39,7 +39,7 @@ static bool pull_sends(RdmaVerbs *v, uint32_t qpn, uint32_t *budget)
         case RDMA_NEXT_LATER:
             return true;
         case RDMA_NEXT_NONE:
-            *more = false;
+            *flag = false;
             return false;
         }
     }
@@ -56,9 +56,9 @@ static bool pull_recvs(RdmaVerbs *v, RdmaQueue queue, uint32_t id,
     const RdmaConsumerOps *ops = &v->parent_obj.client_ops->consumer;
     void *opaque = v->parent_obj.client_opaque;
     bool found = false;
-    bool *more;
+    bool *flag;
 
-    while ((more = verbs_more_of(v, queue, id)) && *more &&
+    while ((flag = verbs_work_flag(v, queue, id)) && *flag &&
            verbs_recv_room(v, queue, id)) {
         RdmaRecvWr wr;
 
@@ -74,7 +74,7 @@ static bool pull_recvs(RdmaVerbs *v, RdmaQueue queue, uint32_t id,
             return true;
         } else {
             rdma_work_pay(budget, RDMA_WORK_POLL);
-            *more = !ops->recv_sleep(opaque, queue, id);
+            *flag = !ops->recv_sleep(opaque, queue, id);
         }
     }
     return false;

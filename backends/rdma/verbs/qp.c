@@ -346,7 +346,7 @@ static void modify_done(VerbsJob *job)
 
     modified(job);
     if (to_err(j)) {
-        qp->erring--;
+        qp->err_modifies--;
         if (!qp->obj.dead) {
             verbs_pull_qp(job->v, qp);
         }
@@ -420,7 +420,7 @@ static int modify_qp(RdmaBackend *rb, uint32_t qpn, uint32_t mask,
         return -EINVAL;
     }
     if (to_err(j)) {
-        qp->erring++;
+        qp->err_modifies++;
     }
     return verbs_job_begin(v, &j->job, &modify_ops, &key, sizeof(key));
 }

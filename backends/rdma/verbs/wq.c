@@ -78,11 +78,11 @@ VerbsWqe *verbs_wq_newest(VerbsWq *wq)
     return wqe_at(wq, next_seq(wq) - 1);
 }
 
-bool verbs_wq_ends_quiet(VerbsWq *wq)
+bool verbs_wq_ends_unsignaled(VerbsWq *wq)
 {
     const VerbsWqe *wqe = verbs_wq_newest(wq);
 
-    return wq->count && !wqe->local && wqe->quiet;
+    return wq->count && !wqe->local && wqe->unsignaled;
 }
 
 void verbs_wq_push_local(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
@@ -91,7 +91,7 @@ void verbs_wq_push_local(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
     VerbsWq *wq = queue == RDMA_SQ ? &qp->sq : &qp->rq;
     VerbsWqe *wqe = wqe_at(wq, next_seq(wq));
 
-    if (queue == RDMA_SQ && verbs_wq_ends_quiet(wq)) {
+    if (queue == RDMA_SQ && verbs_wq_ends_unsignaled(wq)) {
         qp->mark_wanted = true;
         qp->mark = (next_seq(wq) - 1) & SEQ_MASK;
     }
@@ -247,7 +247,7 @@ static bool run_one_local(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue)
     if (queue == RDMA_SQ && wqe.status != RDMA_WC_SUCCESS && qp->sqe) {
         set_state(v, qp, RDMA_QPS_SQE);
     }
-    if (!wqe.quiet || wqe.status != RDMA_WC_SUCCESS) {
+    if (!wqe.unsignaled || wqe.status != RDMA_WC_SUCCESS) {
         wc = (RdmaWc) {
             .wr_id = wqe.wr_id,
             .status = wqe.status,

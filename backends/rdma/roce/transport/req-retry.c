@@ -67,15 +67,16 @@ static void retry(RoceQp *qp, int64_t now)
 }
 
 /*
- * Has the requester sent nothing since it went back, because its wire is
- * blocked or its rate limit makes it pause?
+ * Count a timeout at which the requester has sent nothing since it went back,
+ * because its wire is blocked or its rate limit makes it pause. False: there
+ * was a retransmission, or this is the ROCE_STALLED_TIMEOUTS-th in a row.
  *
- * The retry counter counts retransmissions (IBTA 9.9.2.1). So a timeout without
- * a retransmission uses no retry, except every ROCE_STALLED_TIMEOUTS-th in a
- * row. If the wire stays blocked, the QP fails with RETRY_EXC after
+ * The retry counter counts retransmissions (IBTA 9.9.2.1). So a stalled timeout
+ * uses no retry, except every ROCE_STALLED_TIMEOUTS-th. If the wire stays
+ * blocked, the QP fails with RETRY_EXC after
  * 1 + retry_cnt * ROCE_STALLED_TIMEOUTS timeouts.
  */
-static bool is_stalled(RoceQp *qp)
+static bool count_stalled_timeout(RoceQp *qp)
 {
     return qp->s.sq.psn == qp->s.sq.una &&
            ++qp->stalled_timeouts < ROCE_STALLED_TIMEOUTS;
@@ -138,7 +139,7 @@ void roce_req_time_out(RoceQp *qp, int64_t now, int64_t heard)
         }
         roce_qp_count(qp, timeouts);
         roce_trace_qp(qp, ROCE_TRACE_TIMEOUT, sq->una, sq->retries);
-        if (is_stalled(qp)) {
+        if (count_stalled_timeout(qp)) {
             roce_req_start_timer(qp, now);
             return;
         }

@@ -344,15 +344,16 @@ static bool ack_is_due(const RoceQp *qp)
 }
 
 /*
- * Shall the next packet request an ACK? The last packet of a message does, and
- * at least one in ROCE_ACK_INTERVAL packets.
+ * Decide whether the next packet requests an ACK, and count packets that do
+ * not. The last packet of a message does, and at least one in ROCE_ACK_INTERVAL
+ * packets.
  *
- * Also request one while none is due. The ACK timeout counts from a packet that
- * requests an ACK, and if many QPs share a slow wire, the next such packet may
- * be sent much later. A QP with a rate limit requests an ACK in each packet for
- * the same reason. A QP whose peer is in this engine does not need this.
+ * Also request an ACK while none is due. The ACK timeout counts from a packet
+ * that requests an ACK, and if many QPs share a slow wire, the next such packet
+ * may be sent much later. A QP with a rate limit requests an ACK in each packet
+ * for the same reason. A QP whose peer is in this engine does not need this.
  */
-static bool want_ack(RoceQp *qp, bool last)
+static bool decide_ack_req(RoceQp *qp, bool last)
 {
     RoceSqState *sq = &qp->s.sq;
 
@@ -415,7 +416,7 @@ bool roce_req_tx(RoceQp *qp, int64_t now, RoceTx *tx)
         sq->una = sq->psn;
         return true;
     }
-    tx->bth.ack_req = want_ack(qp, sq->cur_pkt == 0);
+    tx->bth.ack_req = decide_ack_req(qp, sq->cur_pkt == 0);
     /* If the timeout was 0 when an ACK was requested, start the timer now. */
     if (!ack_is_due(qp) || sq->ack_deadline == ROCE_NO_DEADLINE) {
         roce_req_start_timer(qp, now);
