@@ -28,9 +28,9 @@ struct VerbsAh {
     RdmaVerbs *v;
     struct ibv_ah *ah;
     unsigned users;                 /* WQEs, the cache, and the job */
-    VerbsJob *making;               /* or NULL */
-    int error;
-    int64_t tried;                  /* ms, when it failed */
+    VerbsJob *create_job;           /* in progress, or NULL */
+    int error;                      /* of the last attempt, or 0 */
+    int64_t retry_at;               /* ms, if creating it has failed */
     GArray *waiters;                /* of uint32_t: ids of QPs */
 };
 
@@ -63,7 +63,7 @@ static void wake(RdmaVerbs *v, GArray *waiters)
     g_array_set_size(waiters, 0);
 }
 
-/* Wake @qp with the others. It may wait already, as kicks repeat the call. */
+/* Add @qp to @waiters. Kicks repeat the call, so it may be there already. */
 static int await(VerbsQp *qp, GArray *waiters)
 {
     for (guint i = 0; i < waiters->len; i++) {
@@ -86,7 +86,7 @@ static const VerbsJobOps destroy_ops = {
     .work = destroy_work,
 };
 
-/* Does only the cache use it? */
+/* Does no work request or job use the handle? */
 static bool is_idle(const VerbsAh *a)
 {
     return a->users == 1;
@@ -126,7 +126,7 @@ void verbs_ah_put(VerbsAh *a)
  * Returns -EHOSTUNREACH if the host's kernel has no route or neighbour for the
  * address, or not now. Other errors are those of this host.
  */
-static int make_error(int err)
+static int create_error(int err)
 {
     switch (err) {
     case EHOSTUNREACH:
@@ -143,46 +143,46 @@ static int make_error(int err)
     }
 }
 
-static int make_work(VerbsJob *job)
+static int create_work(VerbsJob *job)
 {
     AhJob *j = container_of(job, AhJob, job);
 
     j->ah = ibv_create_ah(j->a->key.pd, &j->a->key.attr);
-    return j->ah ? 0 : make_error(errno);
+    return j->ah ? 0 : create_error(errno);
 }
 
-static void make_undo(VerbsJob *job)
+static void create_undo(VerbsJob *job)
 {
     ibv_destroy_ah(container_of(job, AhJob, job)->ah);
 }
 
-static void make_done(VerbsJob *job)
+static void create_done(VerbsJob *job)
 {
     AhJob *j = container_of(job, AhJob, job);
     VerbsAh *a = j->a;
 
     trace_rdma_verbs_ah_made(job->v, job->ret);
     a->ah = job->ret ? NULL : j->ah;
-    a->making = NULL;
+    a->create_job = NULL;
     a->error = job->ret;
-    a->tried = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+    a->retry_at = qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + RETRY_MS;
     wake(job->v, a->waiters);
     verbs_ah_put(a);
 }
 
-static const VerbsJobOps make_ops = {
-    .work = make_work,
-    .undo = make_undo,
-    .done = make_done,
+static const VerbsJobOps create_ops = {
+    .work = create_work,
+    .undo = create_undo,
+    .done = create_done,
 };
 
-static void make(RdmaVerbs *v, VerbsAh *a)
+static void start_create(RdmaVerbs *v, VerbsAh *a)
 {
     AhJob *j = g_new0(AhJob, 1);
 
-    a->making = &j->job;
+    a->create_job = &j->job;
     j->a = verbs_ah_hold(a);
-    verbs_job_start(v, &j->job, &make_ops);
+    verbs_job_start(v, &j->job, &create_ops);
 }
 
 static gboolean is_idle_value(gpointer key, gpointer value, gpointer opaque)
@@ -223,12 +223,12 @@ int verbs_ah_get(RdmaVerbs *v, VerbsQp *qp, const RdmaAv *av, VerbsAh **ah)
         v->idle_ahs++;
         a->waiters = g_array_new(false, false, sizeof(uint32_t));
         g_hash_table_insert(v->ahs, &a->key, a);
-        make(v, a);
-    } else if (!a->ah && !a->making &&
-               qemu_clock_get_ms(QEMU_CLOCK_REALTIME) - a->tried > RETRY_MS) {
-        make(v, a);
+        start_create(v, a);
+    } else if (!a->ah && !a->create_job &&
+               qemu_clock_get_ms(QEMU_CLOCK_REALTIME) > a->retry_at) {
+        start_create(v, a);
     }
-    if (a->making) {
+    if (a->create_job) {
         return await(qp, a->waiters);
     }
     if (!a->ah) {
@@ -250,8 +250,8 @@ static gboolean is_of_pd(gpointer key, gpointer value, gpointer pd)
     if (pd && a->key.pd != pd) {
         return false;
     }
-    if (a->making) {
-        verbs_job_cancel(a->v, a->making);
+    if (a->create_job) {
+        verbs_job_cancel(a->v, a->create_job);
     }
     return true;
 }

@@ -140,7 +140,7 @@ static int update_counters(RdmaBackend *rb)
     CountersJob *j;
     int ret;
 
-    if (verbs_job_ask(v, &update_ops, "", 0, NULL, &ret)) {
+    if (verbs_job_lookup(v, &update_ops, "", 0, NULL, &ret)) {
         return ret;
     }
     j = g_new0(CountersJob, 1);

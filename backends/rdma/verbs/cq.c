@@ -145,13 +145,13 @@ void verbs_cqs_set_running(RdmaVerbs *v, bool running)
 
         g_hash_table_iter_init(&iter, v->cqs);
         while (g_hash_table_iter_next(&iter, NULL, (void **)&cq)) {
-            if (!cq->obj.dead) {
+            if (!cq->obj.destroying) {
                 queue_ready(v, cq);
             }
         }
         g_hash_table_iter_init(&iter, v->qps);
         while (g_hash_table_iter_next(&iter, NULL, (void **)&qp)) {
-            verbs_wq_run_local(v, qp);
+            verbs_wq_complete_local(v, qp);
         }
         qemu_bh_schedule(v->cq_bh);
     }
@@ -164,7 +164,7 @@ static int host_create_cq(RdmaVerbs *v, void *obj)
     VerbsCq *cq = obj;
 
     cq->cq = ibv_create_cq(v->dev.ctx, cq->cqe, cq, v->channel, 0);
-    return verbs_made(cq->cq);
+    return verbs_create_result(cq->cq);
 }
 
 static int host_destroy_cq(RdmaVerbs *v, void *obj)
@@ -179,7 +179,7 @@ static void cq_created(RdmaVerbs *v, void *cq, void *attr)
     verbs_cq_schedule(v, cq);
 }
 
-static void cq_dying(RdmaVerbs *v, void *cq)
+static void cq_destroy_begins(RdmaVerbs *v, void *cq)
 {
     remove_ready(v, cq);
 }
@@ -195,7 +195,7 @@ const VerbsKind verbs_cq_kind = {
     .create = host_create_cq,
     .destroy = host_destroy_cq,
     .created = cq_created,
-    .dying = cq_dying,
+    .destroy_begins = cq_destroy_begins,
     .free = obj_free,
 };
 
@@ -205,7 +205,8 @@ static int create_cq(RdmaBackend *rb, uint32_t cqn, uint32_t cqe)
     VerbsCq *cq;
     int ret;
 
-    if (verbs_obj_ask(v, &verbs_cq_kind, &cqe, sizeof(cqe), cqn, NULL, &ret)) {
+    if (verbs_obj_lookup(v, &verbs_cq_kind, &cqe, sizeof(cqe), cqn, NULL,
+                         &ret)) {
         return ret;
     }
     cq = g_new0(VerbsCq, 1);
@@ -243,7 +244,7 @@ static int resize_cq(RdmaBackend *rb, uint32_t cqn, uint32_t cqe)
     ResizeJob *j;
     int ret;
 
-    if (verbs_job_ask(v, &resize_ops, key, sizeof(key), NULL, &ret)) {
+    if (verbs_job_lookup(v, &resize_ops, key, sizeof(key), NULL, &ret)) {
         return ret;
     }
     if (!cq) {
@@ -262,7 +263,7 @@ static int host_alloc_pd(RdmaVerbs *v, void *obj)
     VerbsPd *pd = obj;
 
     pd->pd = ibv_alloc_pd(v->dev.ctx);
-    return verbs_made(pd->pd);
+    return verbs_create_result(pd->pd);
 }
 
 static int host_dealloc_pd(RdmaVerbs *v, void *obj)
@@ -272,7 +273,7 @@ static int host_dealloc_pd(RdmaVerbs *v, void *obj)
     return verbs_dev_destroyed(v, ibv_dealloc_pd(pd->pd));
 }
 
-static void pd_dying(RdmaVerbs *v, void *obj)
+static void pd_destroy_begins(RdmaVerbs *v, void *obj)
 {
     VerbsPd *pd = obj;
 
@@ -283,7 +284,7 @@ const VerbsKind verbs_pd_kind = {
     .table = offsetof(RdmaVerbs, pds),
     .create = host_alloc_pd,
     .destroy = host_dealloc_pd,
-    .dying = pd_dying,
+    .destroy_begins = pd_destroy_begins,
     .free = obj_free,
 };
 
@@ -292,7 +293,7 @@ static int create_pd(RdmaBackend *rb, uint32_t pdn)
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     int ret;
 
-    if (verbs_obj_ask(v, &verbs_pd_kind, "", 0, pdn, NULL, &ret)) {
+    if (verbs_obj_lookup(v, &verbs_pd_kind, "", 0, pdn, NULL, &ret)) {
         return ret;
     }
     return verbs_obj_create(v, &verbs_pd_kind, g_new0(VerbsPd, 1), "", 0);

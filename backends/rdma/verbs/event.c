@@ -13,7 +13,7 @@
 
 static void qp_event(RdmaVerbs *v, VerbsQp *qp, enum ibv_event_type type)
 {
-    if (verbs_get(v->qps, qp->init.qpn) != qp || qp->obj.dead) {
+    if (verbs_get(v->qps, qp->init.qpn) != qp || qp->obj.destroying) {
         return;
     }
     switch (type) {

@@ -132,15 +132,15 @@ static int del_work(VerbsJob *job)
     DelJob *j = container_of(job, DelJob, job);
     int64_t end = qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + VANISH_MS;
     int ret = verbs_netlink_del(j->ifindex, j->key.gid);
-    bool there = !ret;
+    bool exists = !ret;
 
     /* The next look-up must not find a GID that is about to go. */
-    while (there && qemu_clock_get_ms(QEMU_CLOCK_REALTIME) < end) {
+    while (exists && qemu_clock_get_ms(QEMU_CLOCK_REALTIME) < end) {
         int err;
         g_autoptr(HostGids) table = host_gids_read(job->v, &err);
 
-        there = table && host_gids_find(table, &j->key);
-        if (there) {
+        exists = table && host_gids_find(table, &j->key);
+        if (exists) {
             g_usleep(POLL_US);
         }
     }
@@ -173,7 +173,7 @@ static bool is_same_gid(const VerbsGidKey *a, const VerbsGidKey *b)
 }
 
 /* If another entry has the same GID, that one keeps the address. */
-static bool hand_over(RdmaVerbs *v, const VerbsGid *g)
+static bool pass_address_on(RdmaVerbs *v, const VerbsGid *g)
 {
     for (uint32_t i = 0; i < v->parent_obj.limits.gid_table_len; i++) {
         VerbsGid *other = &v->gids[i];
@@ -192,7 +192,7 @@ static bool gid_drop(RdmaVerbs *v, VerbsGid *g)
         return false;
     }
     g->used = false;
-    if (g->added_to && !hand_over(v, g)) {
+    if (g->added_to && !pass_address_on(v, g)) {
         DelJob *j = g_new0(DelJob, 1);
 
         j->key = g->key;
@@ -324,7 +324,7 @@ static int await_gid(AddJob *j)
     int64_t end = qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + APPEAR_MS;
     int ret = 0;
 
-    while (!qatomic_read(&j->job.unwanted)) {
+    while (!qatomic_read(&j->job.cancelled)) {
         g_autoptr(HostGids) table = host_gids_read(j->job.v, &ret);
         const HostGid *h = table ? host_gids_find(table, &j->key) : NULL;
 
@@ -485,7 +485,7 @@ int verbs_gid_add(RdmaBackend *rb, uint32_t index,
         return -EINVAL;
     }
     memcpy(key.gid, gid, RDMA_GID_LEN);
-    if (verbs_job_ask(v, &add_ops, &key, sizeof(key), NULL, &ret)) {
+    if (verbs_job_lookup(v, &add_ops, &key, sizeof(key), NULL, &ret)) {
         return ret;
     }
     j = g_new0(AddJob, 1);

@@ -38,13 +38,13 @@ static void create_done(VerbsJob *job)
     RdmaVerbs *v = job->v;
 
     if (!j->err) {
-        g_clear_pointer(&v->gsi_refused, g_free);
-    } else if (g_strcmp0(v->gsi_refused, error_get_pretty(j->err))) {
+        g_clear_pointer(&v->gsi_refusal, g_free);
+    } else if (g_strcmp0(v->gsi_refusal, error_get_pretty(j->err))) {
         /* Warn once for each reason, as the guest may ask often. */
-        g_free(v->gsi_refused);
-        v->gsi_refused = g_strdup(error_get_pretty(j->err));
+        g_free(v->gsi_refusal);
+        v->gsi_refusal = g_strdup(error_get_pretty(j->err));
         warn_report("rdma-verbs: the guest has no RDMA CM: %s",
-                    v->gsi_refused);
+                    v->gsi_refusal);
     }
 }
 
@@ -85,7 +85,7 @@ int verbs_gsi_create(RdmaVerbs *v, RdmaQpInitAttr *init)
     if (!v->cm) {
         return -ENOTSUP;
     }
-    if (verbs_job_ask(v, &create_ops, "", 0, init, &ret)) {
+    if (verbs_job_lookup(v, &create_ops, "", 0, init, &ret)) {
         return ret;
     }
     j = g_new0(GsiJob, 1);
@@ -123,9 +123,9 @@ static GsiJob *destroy_job(RdmaVerbs *v)
 {
     GsiJob *j = g_new0(GsiJob, 1);
 
-    if (v->gsi && !v->gsi->dead) {
+    if (v->gsi && !v->gsi->destroying) {
         j->g = v->gsi;
-        j->g->dead = true;
+        j->g->destroying = true;
         verbs_gsi_drop_wqes(j->g);
         verbs_gsi_listen(v, j->g, false);
     }
@@ -136,7 +136,7 @@ int verbs_gsi_destroy(RdmaVerbs *v)
 {
     int ret;
 
-    if (verbs_job_ask(v, &destroy_ops, "", 0, NULL, &ret)) {
+    if (verbs_job_lookup(v, &destroy_ops, "", 0, NULL, &ret)) {
         return ret;
     }
     return verbs_job_begin(v, &destroy_job(v)->job, &destroy_ops, "", 0);
@@ -178,7 +178,7 @@ int verbs_gsi_modify(RdmaVerbs *v, uint32_t mask, const RdmaQpAttr *attr)
     VerbsGsi *g = v->gsi;
     RdmaQpState to;
 
-    if (!g || g->dead) {
+    if (!g || g->destroying) {
         return -ENOENT;
     }
     to = mask & RDMA_QP_STATE ? attr->qp_state : g->attr.qp_state;
@@ -211,7 +211,7 @@ int verbs_gsi_query(RdmaVerbs *v, RdmaQpAttr *attr)
 {
     VerbsGsi *g = v->gsi;
 
-    if (!g || g->dead) {
+    if (!g || g->destroying) {
         return -ENOENT;
     }
     *attr = g->attr;
@@ -221,7 +221,7 @@ int verbs_gsi_query(RdmaVerbs *v, RdmaQpAttr *attr)
 
 int verbs_gsi_fail(RdmaVerbs *v)
 {
-    if (!v->gsi || v->gsi->dead) {
+    if (!v->gsi || v->gsi->destroying) {
         return -ENOENT;
     }
     verbs_gsi_enter_err(v, v->gsi);

@@ -13,10 +13,10 @@ struct VerbsGsi {
     VerbsUmad *umad;
     GQueue sends;                   /* work requests, oldest first */
     uint32_t ndone;                 /* sends whose job is done */
-    uint32_t njobs;                 /* not done, also from before a RESET */
-    uint32_t epoch;                 /* changes with RESET; atomic */
+    uint32_t njobs;                 /* unfinished, also from before a RESET */
+    uint32_t epoch;                 /* changes when WQEs are dropped; atomic */
     GQueue recvs;
-    bool dead;                      /* a job closes it */
+    bool destroying;                /* a job closes it */
 };
 
 /* cm.c */

@@ -9,13 +9,13 @@
 
 void verbs_qp_note(VerbsQp *qp, uint32_t mask, const RdmaQpAttr *attr)
 {
-    RdmaQpAttr *to = &qp->set;
+    RdmaQpAttr *to = &qp->set_attr;
 
     if ((mask & RDMA_QP_STATE) && attr->qp_state == RDMA_QPS_RESET) {
-        qp->known = 0;
+        qp->set_mask = 0;
         return;
     }
-    qp->known |= mask;
+    qp->set_mask |= mask;
 #define NOTE(bit, field)                \
     if (mask & (bit)) {                 \
         to->field = attr->field;        \
@@ -44,7 +44,7 @@ static int inspect_gsi(RdmaVerbs *v, RdmaQpInspection *out)
 {
     const VerbsGsi *g = v->gsi;
 
-    if (!g || g->dead) {
+    if (!g || g->destroying) {
         return -ENOENT;
     }
     *out = (RdmaQpInspection) {
@@ -63,13 +63,13 @@ static int inspect_qp(RdmaVerbs *v, uint32_t qpn, RdmaQpInspection *out)
     if (qpn == RDMA_QPN_GSI) {
         return inspect_gsi(v, out);
     }
-    if (!qp || qp->obj.dead) {
+    if (!qp || qp->obj.destroying) {
         return -ENOENT;
     }
     *out = (RdmaQpInspection) {
-        .known = (qp->known & ~(RDMA_QP_SQ_PSN | RDMA_QP_RQ_PSN)) |
+        .known = (qp->set_mask & ~(RDMA_QP_SQ_PSN | RDMA_QP_RQ_PSN)) |
                  RDMA_QP_STATE,
-        .attr = qp->set,
+        .attr = qp->set_attr,
         .sends = qp->sq.count,
         .recvs = qp->rq.count,
     };
@@ -92,7 +92,7 @@ static int inspect_mr(RdmaVerbs *v, uint32_t mrn, RdmaMrInspection *out)
 {
     const VerbsMr *mr = verbs_get(v->mrs, mrn);
 
-    if (!mr || mr->obj.dead) {
+    if (!mr || mr->obj.destroying) {
         return -ENOENT;
     }
     if (mr->mw) {

@@ -3,7 +3,7 @@
  * Declarations for all files of the host ibverbs backend.
  *
  * Context: everything runs under the BQL, except functions marked "worker". The
- * thread of job.c calls these without the BQL, in the order of the jobs. So any
+ * thread of job.c calls these without the BQL, in the order of the jobs. Only a
  * later job may free an object that a job uses.
  */
 #ifndef BACKENDS_RDMA_VERBS_INT_H
@@ -35,13 +35,13 @@ typedef struct VerbsDev {
     struct ibv_device_attr attr;
     RdmaPortAttr port;
     uint32_t max_inline;            /* bytes */
-    bool gone;                      /* DEVICE_FATAL; the worker reads it */
+    bool gone;                      /* after DEVICE_FATAL; atomic */
 } VerbsDev;
 
 /* The first member of each object that the device numbers, except QP 1 */
 typedef struct VerbsObj {
     uint32_t num;
-    bool dead;                      /* a job destroys it */
+    bool destroying;                /* a job destroys or replaces it */
 } VerbsObj;
 
 typedef struct VerbsPd {
@@ -76,8 +76,8 @@ typedef struct VerbsMr {
     struct ibv_mr *mr;
     struct ibv_mw *mw;
     RdmaMwType mw_type;
-    uint32_t bound;                 /* lkey of the region in its last bind */
-    struct VerbsMr *next;           /* the region that MODIFY replaces it by */
+    uint32_t bound_lkey;            /* of the region in the last bind */
+    struct VerbsMr *replacement;    /* made by the MODIFY in progress */
 } VerbsMr;
 
 /* A posted work request */
@@ -117,8 +117,9 @@ typedef struct VerbsSrq {
     VerbsWq rq;
     uint32_t *free;                 /* stack of slots: rq.max - rq.count */
     /*
-     * Limit that it was created with. The host does not get it, as it may raise
-     * the event too early.
+     * The limit of CREATE_SRQ; 0 after its event, or after the driver has set
+     * another one. The host does not get this limit, because it may raise the
+     * event before the driver has posted WQEs.
      */
     uint32_t limit;
     bool may_have_work;             /* see verbs_work_flag() */
@@ -157,8 +158,8 @@ typedef struct VerbsQp {
     uint32_t mark;
     RdmaAv av;                      /* of the last MODIFY; guest's indices */
     uint32_t qkey;
-    RdmaQpAttr set;                 /* by MODIFY, the attributes of @known */
-    uint32_t known;                 /* mask */
+    RdmaQpAttr set_attr;            /* attributes that MODIFY has set, ... */
+    uint32_t set_mask;              /* ... and which these are */
 } VerbsQp;
 
 /* Identifies a GID. No padding, as it is compared as bytes. */
@@ -209,10 +210,10 @@ struct RdmaVerbs {
     GHashTable *qps;                /* except QP 1 */
     VerbsGsi *gsi;                  /* QP 1, or NULL */
     bool gsi_may_have_work[2];      /* by RdmaQueue */
-    GHashTable *pulls;              /* set of QPs and SRQs to pull from */
-    GQueue pull_order;              /* the same in order */
+    GHashTable *pulls;              /* set of QPs and SRQs to pull from, ... */
+    GQueue pull_order;              /* ... and their order */
     Notifier gsi_cq_failed;
-    char *gsi_refused;              /* the last reason to refuse it, or NULL */
+    char *gsi_refusal;              /* the last reason to refuse it, or NULL */
     VerbsGid *gids;                 /* gid_table_len of them */
     bool gids_lookup_runs;          /* a job looks all of them up */
     bool gids_lookup_again;         /* the host's table changed since */
@@ -220,7 +221,7 @@ struct RdmaVerbs {
     bool gid_refused;               /* since the last GID_CHANGE event */
     bool gid_warned;
     Notifier gids_exit;
-    /* by the host's */
+    /* by the host's numbers */
     GHashTable *qps_by_wire;
     GHashTable *qps_by_id;
     GHashTable *srqs_by_id;
@@ -228,7 +229,7 @@ struct RdmaVerbs {
     GHashTable *mrs_by_key;         /* lkey */
     GHashTable *ahs;
     GArray *ah_waiters;             /* ids of QPs that wait for room there */
-    unsigned idle_ahs;              /* unused by requests, at most */
+    unsigned idle_ahs;              /* in @ahs, without users; at most */
     VerbsCounters *counters;
     GHashTable *groups;             /* worker; number of QPs by group */
     uint32_t next_id;
@@ -254,7 +255,7 @@ static inline void *verbs_get_live(GHashTable *t, uint32_t num)
 {
     VerbsObj *obj = verbs_get(t, num);
 
-    return obj && !obj->dead ? obj : NULL;
+    return obj && !obj->destroying ? obj : NULL;
 }
 
 /* Hash of @size bytes, for a GHashTable */
@@ -288,7 +289,7 @@ static inline void verbs_retire(RdmaVerbs *v, uint32_t qpn, RdmaQueue queue,
 }
 
 /* Remove @obj, unless another object has the number now. */
-static inline void verbs_drop(GHashTable *t, uint32_t id, const void *obj)
+static inline void verbs_remove(GHashTable *t, uint32_t id, const void *obj)
 {
     if (verbs_get(t, id) == obj) {
         g_hash_table_remove(t, GUINT_TO_POINTER(id));
@@ -300,13 +301,13 @@ static inline void verbs_drop(GHashTable *t, uint32_t id, const void *obj)
 typedef struct VerbsJobOps {
     /* Worker: returns 0 or a negative errno, which becomes job->ret. */
     int (*work)(VerbsJob *job);
-    /* Worker: destroy what work() created, as no one will take it. Optional. */
+    /* Worker: destroy what work() has created for a cancelled job. Optional. */
     void (*undo)(VerbsJob *job);
     /* The job is done, also if no command asks for its result. Optional. */
     void (*done)(VerbsJob *job);
     /*
      * Work succeeded: give the result to the command that began the job.
-     * @out is from verbs_job_ask(). Optional.
+     * @out is from verbs_job_lookup(). Optional.
      */
     void (*take)(VerbsJob *job, void *out);
     /* Free the job, and what take() has left. NULL: g_free(). */
@@ -323,15 +324,15 @@ struct VerbsJob {
     void *key;
     size_t key_len;
     bool finished;
-    bool unwanted;                  /* work() may read it and stop */
-    bool reported;                  /* done() was called */
+    bool cancelled;                 /* work() may read it and stop */
+    bool done_called;
     QSIMPLEQ_ENTRY(VerbsJob) next;
 };
 
 void verbs_worker_start(RdmaVerbs *v);
 /* Wait for all jobs, and call done() of each. */
 void verbs_worker_stop(RdmaVerbs *v);
-/* Wait until no job is left to do; that may take long. */
+/* Wait until all jobs are done. This may take long. */
 void verbs_worker_drain(RdmaVerbs *v);
 /* Do the job after all that were started before. */
 void verbs_job_start(RdmaVerbs *v, VerbsJob *job, const VerbsJobOps *ops);
@@ -343,8 +344,8 @@ void verbs_job_start(RdmaVerbs *v, VerbsJob *job, const VerbsJobOps *ops);
  * if the caller must begin the command; another command that was in progress
  * is abandoned.
  */
-bool verbs_job_ask(RdmaVerbs *v, const void *what, const void *key,
-                   size_t key_len, void *out, int *ret);
+bool verbs_job_lookup(RdmaVerbs *v, const void *what, const void *key,
+                      size_t key_len, void *out, int *ret);
 /* Begin the command. Returns -EINPROGRESS. */
 int verbs_job_begin_as(RdmaVerbs *v, VerbsJob *job, const VerbsJobOps *ops,
                        const void *what, const void *key, size_t key_len);
@@ -361,11 +362,11 @@ static inline int verbs_job_begin(RdmaVerbs *v, VerbsJob *job,
  */
 int verbs_job_await_others(RdmaVerbs *v);
 /*
- * No one wants the result of a job whose done() was not called yet. It is
- * undone before any job that starts from now on.
+ * Cancel a job whose done() was not called yet. The worker undoes it before any
+ * job that starts after this call.
  */
 void verbs_job_cancel(RdmaVerbs *v, VerbsJob *job);
-/* No one will ask for the command in progress, if there is one. */
+/* Cancel or undo the command in progress, if there is one. */
 void verbs_job_abandon(RdmaVerbs *v);
 
 /* obj.c: objects of the host, which jobs create and destroy */
@@ -379,19 +380,19 @@ typedef struct VerbsKind {
     /* Worker: create or destroy the host's object. 0 or a negative errno. */
     int (*create)(RdmaVerbs *v, void *obj);
     int (*destroy)(RdmaVerbs *v, void *obj);
-    /* The command that asked for it gets it in @attr. Optional. */
+    /* Fill in @attr for the command that created the object. Optional. */
     void (*created)(RdmaVerbs *v, void *obj, void *attr);
-    /* A job is about to destroy it; no command may use it. Optional. */
-    void (*dying)(RdmaVerbs *v, void *obj);
-    /* The host did not destroy it: commands may use it again. Optional. */
-    void (*stays)(RdmaVerbs *v, void *obj);
-    /* Forget and free it; the host's object is gone, or never was. */
+    /* A job will destroy the object: no command may use it. Optional. */
+    void (*destroy_begins)(RdmaVerbs *v, void *obj);
+    /* The host refused: commands may use the object again. Optional. */
+    void (*destroy_failed)(RdmaVerbs *v, void *obj);
+    /* Free the object. The host's object does not exist any more, or yet. */
     void (*free)(RdmaVerbs *v, void *obj);
 } VerbsKind;
 
-/* verbs_job_ask() for a command that creates object @num with @attr */
-bool verbs_obj_ask(RdmaVerbs *v, const VerbsKind *kind, const void *key,
-                   size_t key_len, uint32_t num, void *attr, int *ret);
+/* verbs_job_lookup() for a command that creates object @num with @attr */
+bool verbs_obj_lookup(RdmaVerbs *v, const VerbsKind *kind, const void *key,
+                      size_t key_len, uint32_t num, void *attr, int *ret);
 /* Begin that command. Takes @obj. */
 int verbs_obj_create(RdmaVerbs *v, const VerbsKind *kind, void *obj,
                      const void *key, size_t key_len);
@@ -399,8 +400,8 @@ int verbs_obj_create(RdmaVerbs *v, const VerbsKind *kind, void *obj,
 int verbs_obj_destroy(RdmaVerbs *v, const VerbsKind *kind, uint32_t num);
 /* Forget all objects of a kind; jobs destroy them. */
 void verbs_objs_reset(RdmaVerbs *v, const VerbsKind *kind);
-/* What VerbsKind.create() returns: @made is NULL if the host failed. */
-static inline int verbs_made(const void *made)
+/* The return value of VerbsKind.create(). @made: NULL if the host failed */
+static inline int verbs_create_result(const void *made)
 {
     return made ? 0 : -(errno ?: EIO);
 }
@@ -534,10 +535,10 @@ void verbs_qp_new_id(RdmaVerbs *v, VerbsQp *qp);
 /* Post a send without valid memory, which fails. False: the host refuses it. */
 bool verbs_post_poison(VerbsQp *qp, uint64_t wr_id, VerbsAh *ah);
 /* Complete local work requests that are the oldest of their queues. */
-void verbs_wq_run_local(RdmaVerbs *v, VerbsQp *qp);
+void verbs_wq_complete_local(RdmaVerbs *v, VerbsQp *qp);
 /* Handle a completion of the host. */
 void verbs_wq_complete(RdmaVerbs *v, const struct ibv_wc *wc);
-/* Have a job move @qp to ERR. It pulls no work until then. */
+/* Have a job move @qp to ERR. Until then the QP pulls no work. */
 void verbs_qp_fail(RdmaVerbs *v, VerbsQp *qp);
 /* The host will not complete anything any more: flush all. */
 void verbs_wq_flush(RdmaVerbs *v, VerbsQp *qp);
@@ -645,7 +646,7 @@ void verbs_gsi_reset(RdmaVerbs *v);
 
 void verbs_counters_init(RdmaVerbs *v);
 void verbs_counters_free(RdmaVerbs *v);
-/* Count from now on. */
+/* Set the counters to 0. */
 void verbs_counters_reset(RdmaVerbs *v);
 void verbs_counters_class_init(RdmaBackendClass *rbc);
 

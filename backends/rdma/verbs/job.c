@@ -35,17 +35,17 @@ struct VerbsWorker {
  * undone. A job without undo() is done in any case, as the backend may have
  * forgotten its object.
  */
-static void run(VerbsWorker *w, VerbsJob *job)
+static void run_job(VerbsWorker *w, VerbsJob *job)
 {
     bool undo = job->finished;
 
-    if (!undo && job->unwanted && job->ops->undo) {
+    if (!undo && job->cancelled && job->ops->undo) {
         job->ret = -ECANCELED;
     } else if (!undo) {
         qemu_mutex_unlock(&w->lock);
         job->ret = job->ops->work(job);
         qemu_mutex_lock(&w->lock);
-        undo = job->unwanted && !job->ret && job->ops->undo;
+        undo = job->cancelled && !job->ret && job->ops->undo;
     }
     job->finished = true;
     if (undo) {
@@ -72,7 +72,7 @@ static void *worker_thread(void *opaque)
             continue;
         }
         QSIMPLEQ_REMOVE_HEAD(&w->todo, next);
-        run(w, job);
+        run_job(w, job);
         QSIMPLEQ_INSERT_TAIL(&w->done, job, next);
         qemu_bh_schedule(w->bh);
     }
@@ -93,7 +93,7 @@ static void job_free(VerbsJob *job)
 }
 
 /* Call done() of finished jobs. Returns whether there was one. */
-static bool report_done(VerbsWorker *w)
+static bool call_done(VerbsWorker *w)
 {
     RdmaVerbs *v = w->v;
     VerbsJobList done = QSIMPLEQ_HEAD_INITIALIZER(done);
@@ -107,10 +107,10 @@ static bool report_done(VerbsWorker *w)
     any = !QSIMPLEQ_EMPTY(&done);
     while ((job = QSIMPLEQ_FIRST(&done))) {
         QSIMPLEQ_REMOVE_HEAD(&done, next);
-        if (!job->reported && job->ops->done) {
+        if (!job->done_called && job->ops->done) {
             job->ops->done(job);
         }
-        job->reported = true;
+        job->done_called = true;
         if (job == v->cmd) {
             resume = true;
         } else {
@@ -134,7 +134,7 @@ static void worker_bh(void *opaque)
         return;
     }
     rdma_backend_enter(rb);
-    report_done(w);
+    call_done(w);
     rdma_backend_leave(rb);
 }
 
@@ -173,7 +173,7 @@ void verbs_worker_stop(RdmaVerbs *v)
     /* A done() may start another job. */
     do {
         verbs_worker_drain(v);
-    } while (report_done(w));
+    } while (call_done(w));
     qemu_mutex_lock(&w->lock);
     w->quit = true;
     qemu_cond_signal(&w->cond);
@@ -231,8 +231,8 @@ int verbs_job_await_others(RdmaVerbs *v)
     return verbs_job_begin(v, g_new0(VerbsJob, 1), &await_ops, "", 1);
 }
 
-bool verbs_job_ask(RdmaVerbs *v, const void *what, const void *key,
-                   size_t key_len, void *out, int *ret)
+bool verbs_job_lookup(RdmaVerbs *v, const void *what, const void *key,
+                      size_t key_len, void *out, int *ret)
 {
     VerbsJob *job = v->cmd;
 
@@ -244,7 +244,7 @@ bool verbs_job_ask(RdmaVerbs *v, const void *what, const void *key,
         verbs_job_abandon(v);
         return false;
     }
-    if (!job->reported) {
+    if (!job->done_called) {
         *ret = -EINPROGRESS;
         return true;
     }
@@ -263,7 +263,7 @@ void verbs_job_cancel(RdmaVerbs *v, VerbsJob *job)
     VerbsJob *p;
 
     qemu_mutex_lock(&w->lock);
-    qatomic_set(&job->unwanted, true);
+    qatomic_set(&job->cancelled, true);
     QSIMPLEQ_FOREACH(p, &w->done, next) {
         if (p == job && !job->ret && job->ops->undo) {
             QSIMPLEQ_REMOVE(&w->done, job, VerbsJob, next);
@@ -282,9 +282,9 @@ void verbs_job_abandon(RdmaVerbs *v)
     if (!job) {
         return;
     }
-    trace_rdma_verbs_job_abandon(v, job->reported);
+    trace_rdma_verbs_job_abandon(v, job->done_called);
     v->cmd = NULL;
-    if (!job->reported) {
+    if (!job->done_called) {
         verbs_job_cancel(v, job);
     } else if (!job->ret && job->ops->undo) {
         qemu_mutex_lock(&w->lock);

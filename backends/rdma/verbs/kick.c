@@ -29,7 +29,7 @@ void verbs_pull_again(RdmaVerbs *v, uint32_t key)
     }
 }
 
-static void add(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
+static void add_queue(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
 {
     verbs_pull_again(v, queue == RDMA_SRQ ? id | VERBS_SRQ_KEY : id);
 }
@@ -41,7 +41,7 @@ static void kick(RdmaBackend *rb, RdmaQueue queue, uint32_t id)
 
     if (flag) {
         *flag = true;
-        add(v, queue, id);
+        add_queue(v, queue, id);
     }
 }
 
@@ -50,7 +50,7 @@ void verbs_pull_soon(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
     const bool *flag = verbs_work_flag(v, queue, id);
 
     if (flag && *flag) {
-        add(v, queue, id);
+        add_queue(v, queue, id);
         qemu_bh_schedule(v->cq_bh);
     }
 }
@@ -58,7 +58,7 @@ void verbs_pull_soon(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
 void verbs_pull_gsi(RdmaVerbs *v)
 {
     v->gsi_may_have_work[RDMA_SQ] = v->gsi_may_have_work[RDMA_RQ] = true;
-    add(v, RDMA_SQ, RDMA_QPN_GSI);
+    add_queue(v, RDMA_SQ, RDMA_QPN_GSI);
     qemu_bh_schedule(v->cq_bh);
 }
 
@@ -67,7 +67,7 @@ void verbs_pull_qp(RdmaVerbs *v, VerbsQp *qp)
     /* The guest may have work requests to flush that it did not kick for. */
     qp->may_have_work[RDMA_SQ] = true;
     qp->may_have_work[RDMA_RQ] = !qp->init.has_srq;
-    add(v, RDMA_SQ, qp->init.qpn);
+    add_queue(v, RDMA_SQ, qp->init.qpn);
     qemu_bh_schedule(v->cq_bh);
 }
 

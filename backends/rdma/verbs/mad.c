@@ -176,7 +176,7 @@ typedef struct SendJob {
     VerbsJob job;
     VerbsGsi *g;
     uint32_t epoch;
-    bool sends;
+    bool may_send;
     VerbsMad mad;
 } SendJob;
 
@@ -184,8 +184,8 @@ static int send_work(VerbsJob *job)
 {
     SendJob *j = container_of(job, SendJob, job);
 
-    /* Each may take a second, and closing QP 1 waits for all of them. */
-    if (!j->sends || qatomic_read(&j->g->epoch) != j->epoch) {
+    /* Skip dropped sends: closing QP 1 waits for all, each up to a second. */
+    if (!j->may_send || qatomic_read(&j->g->epoch) != j->epoch) {
         return 0;
     }
     return verbs_umad_send(j->g->umad, &j->mad);
@@ -196,14 +196,14 @@ static void send_done(VerbsJob *job)
     SendJob *j = container_of(job, SendJob, job);
     VerbsGsi *g = j->g;
 
-    if (j->sends) {
+    if (j->may_send) {
         /* A MAD that was not sent is a lost datagram: no error. */
         trace_rdma_verbs_gsi_sent(job->v,
                                   lduw_be_p(j->mad.data + RDMA_MAD_ATTR),
                                   job->ret);
     }
     g->njobs--;
-    if (g->dead) {
+    if (g->destroying) {
         return;
     }
     if (g->epoch == j->epoch) {
@@ -239,9 +239,9 @@ static bool check_mad(RdmaVerbs *v, const RdmaSendWr *wr, uint64_t length,
     return false;
 }
 
-/* Copy and check the MAD that @wr sends. *@sends: it may be sent. */
+/* Copy and check the MAD that @wr sends. *@may_send: the guest may send it. */
 static RdmaWcStatus take_mad(RdmaVerbs *v, VerbsGsi *g, const RdmaSendWr *wr,
-                             VerbsMad *mad, bool *sends)
+                             VerbsMad *mad, bool *may_send)
 {
     bool is_inline = wr->send_flags & RDMA_SEND_INLINE;
     uint64_t length = is_inline ? wr->inline_len
@@ -249,7 +249,7 @@ static RdmaWcStatus take_mad(RdmaVerbs *v, VerbsGsi *g, const RdmaSendWr *wr,
     uint32_t n = MIN(length, VERBS_MAD_LEN);
     struct ibv_ah_attr ah = {};
 
-    *sends = false;
+    *may_send = false;
     if (wr->status != RDMA_WC_SUCCESS) {
         return wr->status;
     }
@@ -272,7 +272,7 @@ static RdmaWcStatus take_mad(RdmaVerbs *v, VerbsGsi *g, const RdmaSendWr *wr,
                           false)) {
         return RDMA_WC_LOC_PROT_ERR;
     }
-    *sends = check_mad(v, wr, length, mad);
+    *may_send = check_mad(v, wr, length, mad);
     return RDMA_WC_SUCCESS;
 }
 
@@ -293,7 +293,7 @@ int verbs_gsi_post_send(RdmaVerbs *v, const RdmaSendWr *wr)
     if (!has_state(g, RDMA_QPS_RTS)) {
         s->status = RDMA_WC_WR_FLUSH_ERR;
     } else {
-        s->status = take_mad(v, g, wr, &j->mad, &j->sends);
+        s->status = take_mad(v, g, wr, &j->mad, &j->may_send);
         s->unsignaled = s->status == RDMA_WC_SUCCESS &&
                         !g->init.sq_sig_all &&
                         !(wr->send_flags & RDMA_SEND_SIGNALED);
@@ -340,7 +340,7 @@ static uint16_t ipv4_checksum(const uint8_t header[IPV4_LEN])
     return ~(sum + (sum >> 16));
 }
 
-/* The header that the MAD came with, as far as the host reports it */
+/* Write the IP header of a received MAD, as far as the host reports it. */
 static void put_grh(uint8_t grh[GRH_LEN], const VerbsMad *mad,
                     const uint8_t dgid[RDMA_GID_LEN])
 {
@@ -487,7 +487,7 @@ void verbs_gsi_resume(RdmaVerbs *v)
 {
     VerbsGsi *g = v->gsi;
 
-    if (g && !g->dead) {
+    if (g && !g->destroying) {
         verbs_gsi_listen(v, g, true);
     }
 }
@@ -506,7 +506,7 @@ uint32_t verbs_gsi_room(RdmaVerbs *v, RdmaQueue queue)
 {
     VerbsGsi *g = v->gsi;
 
-    if (!g || g->dead) {
+    if (!g || g->destroying) {
         return 0;
     }
     if (queue == RDMA_SQ) {
@@ -524,8 +524,8 @@ static void cq_failed(Notifier *n, void *data)
     const uint32_t *cqn = data;
     VerbsGsi *g = v->gsi;
 
-    if (g && !g->dead && (g->init.send_cqn == *cqn ||
-                          g->init.recv_cqn == *cqn)) {
+    if (g && !g->destroying && (g->init.send_cqn == *cqn ||
+                                g->init.recv_cqn == *cqn)) {
         fatal(v, g);
     }
 }
@@ -538,7 +538,7 @@ void verbs_gsi_init(RdmaVerbs *v)
 
 void verbs_gsi_device_gone(RdmaVerbs *v)
 {
-    if (v->gsi && !v->gsi->dead) {
+    if (v->gsi && !v->gsi->destroying) {
         fatal(v, v->gsi);
     }
 }

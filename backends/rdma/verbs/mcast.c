@@ -17,7 +17,7 @@ typedef struct McastJob {
 
 /* Worker */
 
-static int find(const VerbsQp *qp, const union ibv_gid *gid)
+static int find_group(const VerbsQp *qp, const union ibv_gid *gid)
 {
     for (guint i = 0; i < qp->groups->len; i++) {
         if (!memcmp(&g_array_index(qp->groups, union ibv_gid, i), gid,
@@ -28,7 +28,7 @@ static int find(const VerbsQp *qp, const union ibv_gid *gid)
     return -1;
 }
 
-static unsigned members(RdmaVerbs *v, const union ibv_gid *gid)
+static unsigned count_members(RdmaVerbs *v, const union ibv_gid *gid)
 {
     return GPOINTER_TO_UINT(g_hash_table_lookup(v->groups, gid));
 }
@@ -47,10 +47,10 @@ static int attach_work(VerbsJob *job)
 {
     McastJob *j = container_of(job, McastJob, job);
     const RdmaBackendLimits *l = &job->v->parent_obj.limits;
-    unsigned n = members(job->v, &j->gid);
+    unsigned n = count_members(job->v, &j->gid);
     int ret;
 
-    if (find(j->qp, &j->gid) >= 0) {
+    if (find_group(j->qp, &j->gid) >= 0) {
         return -EINVAL;
     }
     if (n ? n >= l->max_mcast_qp_attach
@@ -65,14 +65,14 @@ static int attach_work(VerbsJob *job)
     return ret;
 }
 
-static int leave(RdmaVerbs *v, VerbsQp *qp, int i)
+static int leave_group(RdmaVerbs *v, VerbsQp *qp, int i)
 {
     union ibv_gid gid = g_array_index(qp->groups, union ibv_gid, i);
     int ret = verbs_dev_destroyed(v, ibv_detach_mcast(qp->qp, &gid, 0));
 
     if (!ret) {
         g_array_remove_index_fast(qp->groups, i);
-        set_members(v, &gid, members(v, &gid) - 1);
+        set_members(v, &gid, count_members(v, &gid) - 1);
     }
     return ret;
 }
@@ -80,9 +80,9 @@ static int leave(RdmaVerbs *v, VerbsQp *qp, int i)
 static int detach_work(VerbsJob *job)
 {
     McastJob *j = container_of(job, McastJob, job);
-    int i = find(j->qp, &j->gid);
+    int i = find_group(j->qp, &j->gid);
 
-    return i < 0 ? -EINVAL : leave(job->v, j->qp, i);
+    return i < 0 ? -EINVAL : leave_group(job->v, j->qp, i);
 }
 
 static void attach_undo(VerbsJob *job)
@@ -104,15 +104,15 @@ int verbs_mcast_leave_all(RdmaVerbs *v, VerbsQp *qp)
     int ret = 0;
 
     while (!ret && qp->groups->len) {
-        ret = leave(v, qp, qp->groups->len - 1);
+        ret = leave_group(v, qp, qp->groups->len - 1);
     }
     return ret;
 }
 
 /* The commands */
 
-static int mcast(RdmaBackend *rb, const VerbsJobOps *ops, uint32_t qpn,
-                 const uint8_t gid[RDMA_GID_LEN])
+static int start_command(RdmaBackend *rb, const VerbsJobOps *ops, uint32_t qpn,
+                         const uint8_t gid[RDMA_GID_LEN])
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     VerbsQp *qp = verbs_get(v->qps, qpn);
@@ -122,10 +122,10 @@ static int mcast(RdmaBackend *rb, const VerbsJobOps *ops, uint32_t qpn,
 
     memcpy(key, gid, RDMA_GID_LEN);
     memcpy(key + RDMA_GID_LEN, &qpn, sizeof(qpn));
-    if (verbs_job_ask(v, ops, key, sizeof(key), NULL, &ret)) {
+    if (verbs_job_lookup(v, ops, key, sizeof(key), NULL, &ret)) {
         return ret;
     }
-    if (!qp || qp->obj.dead) {
+    if (!qp || qp->obj.destroying) {
         return -ENOENT;
     }
     j = g_new0(McastJob, 1);
@@ -137,7 +137,7 @@ static int mcast(RdmaBackend *rb, const VerbsJobOps *ops, uint32_t qpn,
 static int set_mcast(RdmaBackend *rb, uint32_t qpn,
                      const uint8_t gid[RDMA_GID_LEN], bool attach)
 {
-    return mcast(rb, attach ? &attach_ops : &detach_ops, qpn, gid);
+    return start_command(rb, attach ? &attach_ops : &detach_ops, qpn, gid);
 }
 
 static guint gid_hash(gconstpointer p)

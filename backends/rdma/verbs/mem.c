@@ -47,7 +47,7 @@ typedef struct VerbsRun {
 struct VerbsMem {
     VerbsRun *runs;
     size_t nruns;
-    size_t room;                    /* in @runs */
+    size_t capacity;                /* in @runs */
     GPtrArray *regions;             /* of MemoryRegion; a reference each */
     uint64_t len;
     bool read_only;                 /* some of it is ROM */
@@ -56,7 +56,7 @@ struct VerbsMem {
 /* Mappings by all workers of this process */
 static size_t maps_used;
 
-static void keep_region(VerbsMem *m, MemoryRegion *mr)
+static void ref_region(VerbsMem *m, MemoryRegion *mr)
 {
     for (guint i = 0; i < m->regions->len; i++) {
         if (g_ptr_array_index(m->regions, i) == mr) {
@@ -77,24 +77,24 @@ static int add_run(VerbsMem *m, MemoryRegion *mr, hwaddr offset, uint64_t len)
         m->len += len;
         return 0;
     }
-    if (m->nruns == m->room) {
-        size_t room = m->room ? m->room * 2 : 16;
-        VerbsRun *runs = g_try_renew(VerbsRun, m->runs, room);
+    if (m->nruns == m->capacity) {
+        size_t capacity = m->capacity ? m->capacity * 2 : 16;
+        VerbsRun *runs = g_try_renew(VerbsRun, m->runs, capacity);
 
         if (!runs) {
             return -ENOMEM;
         }
         m->runs = runs;
-        m->room = room;
+        m->capacity = capacity;
     }
-    keep_region(m, mr);
+    ref_region(m, mr);
     m->runs[m->nruns++] = (VerbsRun) { mr->ram_block, host, len };
     m->len += len;
     return 0;
 }
 
 /* Append the memory of @len bytes at @addr. */
-static int find(VerbsMem *m, hwaddr addr, hwaddr len, bool write)
+static int append_range(VerbsMem *m, hwaddr addr, hwaddr len, bool write)
 {
     while (len) {
         hwaddr offset, n = len;
@@ -138,7 +138,7 @@ int verbs_mem_find(const uint64_t *pages, uint32_t npages, uint8_t page_shift,
             while (i < end && pages[i] == pages[i - 1] + size) {
                 i++;
             }
-            ret = find(m, pages[first], (i - first) * size, write);
+            ret = append_range(m, pages[first], (i - first) * size, write);
         }
     }
     *mem = m;

@@ -132,7 +132,7 @@ static int reg(RdmaVerbs *v, VerbsMr *mr, VerbsMem *mem)
     }
     mr->mr = ibv_reg_mr_iova2(mr->pd, addr + (mr->iova & (page_size - 1)),
                               mr->length, mr->iova, mr->access);
-    ret = verbs_made(mr->mr);
+    ret = verbs_create_result(mr->mr);
     verbs_mem_unmap(mem, addr);
     if (ret) {
         warn_reg_failed(ret, mr->length);
@@ -181,10 +181,10 @@ static void forget_keys(RdmaVerbs *v, void *obj)
     VerbsMr *mr = obj;
 
     if (mr->mr) {
-        verbs_drop(v->mrs_by_key, mr->mr->lkey, mr);
+        verbs_remove(v->mrs_by_key, mr->mr->lkey, mr);
     }
     if (mr->mw) {
-        verbs_drop(v->mws_by_key, mr->mw->rkey >> 8, mr);
+        verbs_remove(v->mws_by_key, mr->mw->rkey >> 8, mr);
     }
 }
 
@@ -235,8 +235,8 @@ const VerbsKind verbs_mr_kind = {
     .create = host_reg,
     .destroy = host_destroy,
     .created = mr_created,
-    .dying = forget_keys,
-    .stays = remember_keys,
+    .destroy_begins = forget_keys,
+    .destroy_failed = remember_keys,
     .free = mr_free,
 };
 
@@ -283,8 +283,8 @@ static int create_mr(RdmaBackend *rb, RdmaMrAttr *attr)
     if (attr->type != RDMA_MR_USER) {
         return -ENOTSUP;
     }
-    if (verbs_obj_ask(v, &verbs_mr_kind, &key, sizeof(key), attr->mrn, attr,
-                      &ret)) {
+    if (verbs_obj_lookup(v, &verbs_mr_kind, &key, sizeof(key), attr->mrn, attr,
+                         &ret)) {
         return ret;
     }
     if (!pd) {
@@ -342,8 +342,8 @@ static void modify_done(VerbsJob *job)
         /* A reset came meanwhile, and a job of its own frees both. */
         return;
     }
-    old->next = NULL;
-    old->obj.dead = false;
+    old->replacement = NULL;
+    old->obj.destroying = false;
     if (job->ret) {
         mr_free(v, made);
         remember_keys(v, old);
@@ -368,14 +368,14 @@ static int changed_destroy_work(VerbsJob *job)
 {
     VerbsMr *mr = container_of(job, ChangedJob, job)->mr;
 
-    return host_destroy(job->v, mr->mr ? mr : mr->next);
+    return host_destroy(job->v, mr->mr ? mr : mr->replacement);
 }
 
 static void changed_destroy_done(VerbsJob *job)
 {
     VerbsMr *mr = container_of(job, ChangedJob, job)->mr;
 
-    mr_free(job->v, mr->next);
+    mr_free(job->v, mr->replacement);
     mr_free(job->v, mr);
 }
 
@@ -391,7 +391,7 @@ void verbs_mrs_reset_changing(RdmaVerbs *v)
 
     g_hash_table_iter_init(&iter, v->mrs);
     while (g_hash_table_iter_next(&iter, NULL, (void **)&mr)) {
-        if (mr->next) {
+        if (mr->replacement) {
             ChangedJob *j = g_new0(ChangedJob, 1);
 
             j->mr = mr;
@@ -430,10 +430,10 @@ static int modify_mr(RdmaBackend *rb, uint32_t mask, RdmaMrAttr *attr)
     if (attr->pages) {
         verbs_job_abandon(v);
     }
-    if (verbs_job_ask(v, &modify_ops, &key, sizeof(key), attr, &ret)) {
+    if (verbs_job_lookup(v, &modify_ops, &key, sizeof(key), attr, &ret)) {
         return ret;
     }
-    if (!mr || !mr->mr || mr->obj.dead || !pd) {
+    if (!mr || !mr->mr || mr->obj.destroying || !pd) {
         return -ENOENT;
     }
     j = g_new0(ModifyJob, 1);
@@ -449,8 +449,8 @@ static int modify_mr(RdmaBackend *rb, uint32_t mask, RdmaMrAttr *attr)
     if (!(mask & RDMA_REREG_ACCESS)) {
         j->mr->access = mr->access;
     }
-    mr->obj.dead = true;
-    mr->next = j->mr;
+    mr->obj.destroying = true;
+    mr->replacement = j->mr;
     forget_keys(v, mr);
     return verbs_job_begin(v, &j->job, &modify_ops, &key, sizeof(key));
 }
@@ -462,7 +462,7 @@ static int host_alloc_mw(RdmaVerbs *v, void *obj)
     VerbsMr *mw = obj;
 
     mw->mw = ibv_alloc_mw(mw->pd, (enum ibv_mw_type)mw->mw_type);
-    return verbs_made(mw->mw);
+    return verbs_create_result(mw->mw);
 }
 
 static void mw_created(RdmaVerbs *v, void *obj, void *out)
@@ -485,8 +485,8 @@ const VerbsKind verbs_mw_kind = {
     .create = host_alloc_mw,
     .destroy = host_destroy,
     .created = mw_created,
-    .dying = forget_keys,
-    .stays = remember_keys,
+    .destroy_begins = forget_keys,
+    .destroy_failed = remember_keys,
     .free = mr_free,
 };
 
@@ -498,8 +498,8 @@ static int create_mw(RdmaBackend *rb, RdmaMwAttr *attr)
     VerbsMr *mw;
     int ret;
 
-    if (verbs_obj_ask(v, &verbs_mw_kind, key, sizeof(key), attr->mwn, attr,
-                      &ret)) {
+    if (verbs_obj_lookup(v, &verbs_mw_kind, key, sizeof(key), attr->mwn, attr,
+                         &ret)) {
         return ret;
     }
     if (!pd) {

@@ -76,12 +76,12 @@ static const VerbsJobOps create_ops = {
     .free = create_free,
 };
 
-bool verbs_obj_ask(RdmaVerbs *v, const VerbsKind *kind, const void *key,
-                   size_t key_len, uint32_t num, void *attr, int *ret)
+bool verbs_obj_lookup(RdmaVerbs *v, const VerbsKind *kind, const void *key,
+                      size_t key_len, uint32_t num, void *attr, int *ret)
 {
     Created created = { num, attr };
 
-    return verbs_job_ask(v, kind, key, key_len, &created, ret);
+    return verbs_job_lookup(v, kind, key, key_len, &created, ret);
 }
 
 int verbs_obj_create(RdmaVerbs *v, const VerbsKind *kind, void *obj,
@@ -105,12 +105,12 @@ static void destroy_done(VerbsJob *job)
     VerbsObj *obj = j->obj;
 
     if (job->ret && verbs_get(table, obj->num) == obj) {
-        obj->dead = false;
-        if (j->kind->stays) {
-            j->kind->stays(job->v, obj);
+        obj->destroying = false;
+        if (j->kind->destroy_failed) {
+            j->kind->destroy_failed(job->v, obj);
         }
     } else if (!job->ret || !j->kind->has_events) {
-        verbs_drop(table, obj->num, obj);
+        verbs_remove(table, obj->num, obj);
         j->kind->free(job->v, obj);
     }
     /* Else a reset came meanwhile, and events of the host may still name it. */
@@ -124,9 +124,9 @@ static const VerbsJobOps destroy_ops = {
 static VerbsJob *destroy_job(RdmaVerbs *v, const VerbsKind *kind,
                              VerbsObj *obj)
 {
-    obj->dead = true;
-    if (kind->dying) {
-        kind->dying(v, obj);
+    obj->destroying = true;
+    if (kind->destroy_begins) {
+        kind->destroy_begins(v, obj);
     }
     return &job_new(kind, obj)->job;
 }
@@ -136,13 +136,13 @@ int verbs_obj_destroy(RdmaVerbs *v, const VerbsKind *kind, uint32_t num)
     VerbsObj *obj = verbs_get(table_of(v, kind), num);
     int ret;
 
-    if (verbs_job_ask(v, &kind->destroy, &num, sizeof(num), NULL, &ret)) {
+    if (verbs_job_lookup(v, &kind->destroy, &num, sizeof(num), NULL, &ret)) {
         return ret;
     }
     if (!obj) {
         return 0;
     }
-    if (obj->dead) {
+    if (obj->destroying) {
         return verbs_job_await_others(v);
     }
     return verbs_job_begin_as(v, destroy_job(v, kind, obj), &destroy_ops,
@@ -161,7 +161,7 @@ void verbs_objs_reset(RdmaVerbs *v, const VerbsKind *kind)
         }
         g_hash_table_iter_remove(&iter);
         /* A job of a command may be about to destroy it. */
-        if (!obj->dead) {
+        if (!obj->destroying) {
             verbs_job_start(v, destroy_job(v, kind, obj), &destroy_ops);
         }
     }

@@ -233,7 +233,7 @@ static void verbs_detach(RdmaBackend *rb)
     verbs_mcast_free(v);
     free_tables(v);
     verbs_dev_close(v);
-    g_clear_pointer(&v->gsi_refused, g_free);
+    g_clear_pointer(&v->gsi_refusal, g_free);
     ram_block_discard_disable(false);
 }
 
@@ -433,7 +433,7 @@ static void verbs_class_init(ObjectClass *oc, RdmaClassData data)
     object_class_property_add(oc, "port", "uint8", get_port, set_port,
                               NULL, NULL);
     object_class_property_set_description(oc, "port",
-        "its port (default: 1)");
+        "port of the device (default: 1)");
     object_class_property_add_enum(oc, "gid-mode", "RdmaGidMode",
                                    &RdmaGidMode_lookup, get_gid_mode,
                                    set_gid_mode);

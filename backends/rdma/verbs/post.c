@@ -17,15 +17,16 @@ QEMU_BUILD_BUG_ON(offsetof(RdmaSge, length) !=
                   offsetof(struct ibv_sge, length));
 QEMU_BUILD_BUG_ON(offsetof(RdmaSge, lkey) != offsetof(struct ibv_sge, lkey));
 
+/* A Q_Key with this bit stands for that of the sending QP (IBTA 10.2.5). */
 #define QKEY_OWN 0x80000000u
 
 /*
- * There is no room while a job moves the QP to ERR: the host's QP may be there
+ * There is no room while a job moves the QP to ERR: the host's QP may be in ERR
  * already, and not every device flushes late posts.
  */
 static uint32_t wq_room(const VerbsQp *qp, const VerbsWq *wq)
 {
-    return qp->failing || qp->err_modifies || qp->obj.dead
+    return qp->failing || qp->err_modifies || qp->obj.destroying
            ? 0 : wq->max - wq->count;
 }
 
@@ -54,7 +55,7 @@ uint32_t verbs_recv_room(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
 }
 
 /* Do work requests complete with a flush error, without the host? */
-static bool flushes(const VerbsQp *qp)
+static bool is_flushing(const VerbsQp *qp)
 {
     return qp->failed || qp->state == RDMA_QPS_ERR;
 }
@@ -64,7 +65,7 @@ bool verbs_send_flushes(RdmaVerbs *v, uint32_t qpn)
     VerbsQp *qp = verbs_get(v->qps, qpn);
 
     return qpn == RDMA_QPN_GSI ? !verbs_gsi_in_state(v, RDMA_QPS_RTS)
-                               : qp && (flushes(qp) || qp->sqe);
+                               : qp && (is_flushing(qp) || qp->sqe);
 }
 
 bool verbs_recv_flushes(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
@@ -78,7 +79,7 @@ bool verbs_recv_flushes(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
         return verbs_gsi_in_state(v, RDMA_QPS_ERR);
     }
     qp = verbs_get(v->qps, id);
-    return qp && flushes(qp);
+    return qp && is_flushing(qp);
 }
 
 /* Not every library of the host checks the opcode. */
@@ -111,8 +112,7 @@ static bool sends_data(uint32_t opcode)
     return op == RDMA_WC_SEND || op == RDMA_WC_RDMA_WRITE;
 }
 
-/* Bind a window: the WR has the keys of the window and the region. */
-
+/* The request names the window and the region by their keys. */
 static RdmaWcStatus fill_bind(RdmaVerbs *v, const RdmaSendWr *wr,
                               struct ibv_send_wr *h)
 {
@@ -124,13 +124,13 @@ static RdmaWcStatus fill_bind(RdmaVerbs *v, const RdmaSendWr *wr,
     }
     if (!mr && !wr->wr.bind.length) {
         /* Not every library accepts no region: take that of the last bind. */
-        mr = verbs_get(v->mrs_by_key, mw->bound);
+        mr = verbs_get(v->mrs_by_key, mw->bound_lkey);
     }
     /* The poster chooses only the last 8 bits of the key. */
     if (!mr || (wr->wr.bind.rkey ^ wr->wr.bind.new_rkey) >> 8) {
         return RDMA_WC_MW_BIND_ERR;
     }
-    mw->bound = mr->mr->lkey;
+    mw->bound_lkey = mr->mr->lkey;
     h->bind_mw.mw = mw->mw;
     h->bind_mw.rkey = wr->wr.bind.new_rkey;
     h->bind_mw.bind_info = (struct ibv_mw_bind_info) {
@@ -155,7 +155,7 @@ static int bind_type_1(VerbsQp *qp, const RdmaSendWr *wr,
         .send_flags = h->send_flags,
         .bind_info = h->bind_mw.bind_info,
     };
-    uint32_t was = mw->rkey;
+    uint32_t old_rkey = mw->rkey;
     int ret;
 
     if (wr->wr.bind.new_rkey != ibv_inc_rkey(wr->wr.bind.rkey)) {
@@ -164,7 +164,7 @@ static int bind_type_1(VerbsQp *qp, const RdmaSendWr *wr,
     mw->rkey = wr->wr.bind.rkey;
     ret = -ibv_bind_mw(qp->qp, mw, &bind);
     if (ret) {
-        mw->rkey = was;
+        mw->rkey = old_rkey;
     }
     return ret;
 }
@@ -205,9 +205,11 @@ static RdmaWcStatus fill_opcode(RdmaVerbs *v, const RdmaSendWr *wr,
     }
 }
 
-static RdmaWcStatus fill(RdmaVerbs *v, VerbsQp *qp, const RdmaSendWr *wr,
-                         VerbsAh *ah, struct ibv_send_wr *h,
-                         struct ibv_sge *inline_sge)
+/* Translate @wr for the host. Returns another status if the request is bad. */
+static RdmaWcStatus translate_send(RdmaVerbs *v, VerbsQp *qp,
+                                   const RdmaSendWr *wr, VerbsAh *ah,
+                                   struct ibv_send_wr *h,
+                                   struct ibv_sge *inline_sge)
 {
     *h = (struct ibv_send_wr) {
         .wr_id = verbs_wq_next_wr_id(qp, RDMA_SQ),
@@ -239,7 +241,7 @@ static RdmaWcStatus fill(RdmaVerbs *v, VerbsQp *qp, const RdmaSendWr *wr,
     }
     h->wr.ud.ah = verbs_ah_host(ah);
     h->wr.ud.remote_qpn = wr->wr.ud.remote_qpn;
-    /* IBTA 10.2.5: use the QP's own Q_Key, which rxe does not do. */
+    /* rxe does not know QKEY_OWN. */
     h->wr.ud.remote_qkey = wr->wr.ud.remote_qkey & QKEY_OWN
                            ? qp->qkey : wr->wr.ud.remote_qkey;
     memcpy(&h->imm_data, wr->ex.imm_data, sizeof(h->imm_data));
@@ -328,7 +330,7 @@ int verbs_post_send(RdmaVerbs *v, uint32_t qpn, const RdmaSendWr *wr)
     if (!qp || !wq_room(qp, &qp->sq)) {
         return -EAGAIN;
     }
-    flushed = flushes(qp) || qp->sqe;
+    flushed = is_flushing(qp) || qp->sqe;
     if (qp->init.qp_type == RDMA_QPT_UD && !flushed &&
         wr->status == RDMA_WC_SUCCESS) {
         ret = verbs_ah_get(v, qp, &wr->wr.ud.av, &ah);
@@ -350,8 +352,8 @@ int verbs_post_send(RdmaVerbs *v, uint32_t qpn, const RdmaSendWr *wr)
         post_lost(v, qp, wqe);
         return 0;
     }
-    status = ret ? RDMA_WC_LOC_QP_OP_ERR : fill(v, qp, wr, ah, &h,
-                                                &inline_sge);
+    status = ret ? RDMA_WC_LOC_QP_OP_ERR
+                 : translate_send(v, qp, wr, ah, &h, &inline_sge);
     if (status == RDMA_WC_SUCCESS) {
         ret = post_host(qp, wr, &h);
         if (!ret) {
@@ -374,7 +376,7 @@ static void post_to_rq(RdmaVerbs *v, VerbsQp *qp, const RdmaRecvWr *wr)
 
     wqe->wr_id = wr->wr_id;
     wqe->opcode = RDMA_WC_RECV;
-    if (flushes(qp)) {
+    if (is_flushing(qp)) {
         verbs_wq_push_local(v, qp, RDMA_RQ, RDMA_WC_WR_FLUSH_ERR);
         return;
     }

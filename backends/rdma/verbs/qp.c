@@ -22,7 +22,7 @@ typedef struct QpJob {
     int mask;
     unsigned stops;                 /* VerbsQp.stops when the job began */
     uint8_t state;                  /* VerbsQp.state likewise */
-    bool sqe;                       /* MODIFY leaves VerbsQp.sqe */
+    bool sqe;                       /* MODIFY clears VerbsQp.sqe */
     RdmaQpAttr guest;               /* MODIFY with the guest's attributes */
 } QpJob;
 
@@ -42,8 +42,8 @@ static void qp_free(RdmaVerbs *v, void *obj)
 {
     VerbsQp *qp = obj;
 
-    verbs_drop(v->qps_by_wire, qp->init.wire_qpn, qp);
-    verbs_drop(v->qps_by_id, qp->id, qp);
+    verbs_remove(v->qps_by_wire, qp->init.wire_qpn, qp);
+    verbs_remove(v->qps_by_id, qp->id, qp);
     verbs_wq_clear(&qp->sq);
     v->n_wr -= wr_of(&qp->init);
     verbs_wq_free(&qp->sq);
@@ -88,7 +88,7 @@ static int host_create(RdmaVerbs *v, void *obj)
         host.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
     }
     qp->qp = ibv_create_qp_ex(qp->pd->context, &host);
-    return verbs_made(qp->qp);
+    return verbs_create_result(qp->qp);
 }
 
 static int host_destroy(RdmaVerbs *v, void *obj)
@@ -116,9 +116,9 @@ static void created(RdmaVerbs *v, void *obj, void *attr)
     trace_rdma_verbs_qp_create(v, init->qpn, init->wire_qpn);
 }
 
-static void stays(RdmaVerbs *v, void *qp)
+static void destroy_failed(RdmaVerbs *v, void *qp)
 {
-    verbs_wq_run_local(v, qp);
+    verbs_wq_complete_local(v, qp);
     verbs_pull_qp(v, qp);
 }
 
@@ -128,7 +128,7 @@ static const VerbsKind qp_kind = {
     .create = host_create,
     .destroy = host_destroy,
     .created = created,
-    .stays = stays,
+    .destroy_failed = destroy_failed,
     .free = qp_free,
 };
 
@@ -183,7 +183,8 @@ static int create_qp(RdmaBackend *rb, RdmaQpInitAttr *init)
     if (init->qp_type == RDMA_QPT_GSI) {
         return verbs_gsi_create(v, init);
     }
-    if (verbs_obj_ask(v, &qp_kind, key, sizeof(key), init->qpn, init, &ret)) {
+    if (verbs_obj_lookup(v, &qp_kind, key, sizeof(key), init->qpn, init,
+                         &ret)) {
         return ret;
     }
     return begin_create(v, init, key, sizeof(key));
@@ -236,9 +237,9 @@ static int host_attr(RdmaVerbs *v, uint32_t mask, const RdmaQpAttr *attr,
     return 0;
 }
 
-/* The host returns only an errno for a refused MODIFY: look for the reason. */
-static void refused(RdmaVerbs *v, const VerbsQp *qp, uint32_t mask,
-                    const RdmaQpAttr *attr, int ret)
+/* Report why MODIFY failed. The host returns only an errno: find the reason. */
+static void report_refusal(RdmaVerbs *v, const VerbsQp *qp, uint32_t mask,
+                           const RdmaQpAttr *attr, int ret)
 {
     const RdmaQpLimits limits = {
         .max_rd_atomic = v->parent_obj.limits.max_rd_atomic,
@@ -277,7 +278,7 @@ static int modify_work(VerbsJob *job)
 
     QEMU_LOCK_GUARD(&qp->lock);
     if (j->stops != qp->stops) {
-        /* The QP was stopped after the job began, which would undo that. */
+        /* The QP was stopped after the job began. Leave it in ERR. */
         return -EINVAL;
     }
     ret = -ibv_modify_qp(qp->qp, &j->attr, j->mask);
@@ -287,26 +288,27 @@ static int modify_work(VerbsJob *job)
     return ret;
 }
 
-/* Has the host reported an error since @j began? */
+/* Did the QP enter ERR by itself after @j began? */
 static bool has_erred(const QpJob *j)
 {
     return j->qp->state == RDMA_QPS_ERR && j->state != RDMA_QPS_ERR;
 }
 
-static bool to_err(const QpJob *j)
+static bool moves_to_err(const QpJob *j)
 {
     return (j->mask & IBV_QP_STATE) && j->attr.qp_state == IBV_QPS_ERR;
 }
 
-static void modified(VerbsJob *job)
+/* Adopt the attributes that the host has accepted. */
+static void apply_modify(VerbsJob *job)
 {
     QpJob *j = container_of(job, QpJob, job);
     VerbsQp *qp = j->qp;
 
     if (job->ret && j->stops == qp->stops) {
-        refused(job->v, qp, j->mask, &j->guest, job->ret);
+        report_refusal(job->v, qp, j->mask, &j->guest, job->ret);
     }
-    if (job->ret || qp->obj.dead) {
+    if (job->ret || qp->obj.destroying) {
         return;
     }
     verbs_qp_note(qp, j->mask, &j->guest);
@@ -336,7 +338,7 @@ static void modified(VerbsJob *job)
         !(qp->failed || has_erred(j))) {
         qp->state = j->attr.qp_state;
     }
-    verbs_wq_run_local(job->v, qp);
+    verbs_wq_complete_local(job->v, qp);
 }
 
 static void modify_done(VerbsJob *job)
@@ -344,10 +346,10 @@ static void modify_done(VerbsJob *job)
     QpJob *j = container_of(job, QpJob, job);
     VerbsQp *qp = j->qp;
 
-    modified(job);
-    if (to_err(j)) {
+    apply_modify(job);
+    if (moves_to_err(j)) {
         qp->err_modifies--;
-        if (!qp->obj.dead) {
+        if (!qp->obj.destroying) {
             verbs_pull_qp(job->v, qp);
         }
     }
@@ -397,14 +399,14 @@ static int modify_qp(RdmaBackend *rb, uint32_t qpn, uint32_t mask,
     ret = host_attr(v, mask, attr, &key.attr);
     if (ret) {
         if (qp) {
-            refused(v, qp, mask, attr, ret);
+            report_refusal(v, qp, mask, attr, ret);
         }
         return ret;
     }
-    if (verbs_job_ask(v, &modify_ops, &key, sizeof(key), NULL, &ret)) {
+    if (verbs_job_lookup(v, &modify_ops, &key, sizeof(key), NULL, &ret)) {
         return ret;
     }
-    if (!qp || qp->obj.dead) {
+    if (!qp || qp->obj.destroying) {
         return -ENOENT;
     }
     j = g_new0(QpJob, 1);
@@ -415,11 +417,11 @@ static int modify_qp(RdmaBackend *rb, uint32_t qpn, uint32_t mask,
     j->guest = *attr;
     j->state = qp->state;
     if (qp->sqe && !leave_sqe(j)) {
-        refused(v, qp, mask, attr, -EINVAL);
+        report_refusal(v, qp, mask, attr, -EINVAL);
         g_free(j);
         return -EINVAL;
     }
-    if (to_err(j)) {
+    if (moves_to_err(j)) {
         qp->err_modifies++;
     }
     return verbs_job_begin(v, &j->job, &modify_ops, &key, sizeof(key));
@@ -433,7 +435,7 @@ static int fail_qp(RdmaBackend *rb, uint32_t qpn)
     if (qpn == RDMA_QPN_GSI) {
         return verbs_gsi_fail(v);
     }
-    if (!qp || qp->obj.dead) {
+    if (!qp || qp->obj.destroying) {
         return -ENOENT;
     }
     verbs_qp_fail(v, qp);
@@ -532,10 +534,10 @@ static int query_qp(RdmaBackend *rb, uint32_t qpn, RdmaQpAttr *attr)
     if (qpn == RDMA_QPN_GSI) {
         return verbs_gsi_query(v, attr);
     }
-    if (verbs_job_ask(v, &query_ops, &qpn, sizeof(qpn), attr, &ret)) {
+    if (verbs_job_lookup(v, &query_ops, &qpn, sizeof(qpn), attr, &ret)) {
         return ret;
     }
-    if (!qp || qp->obj.dead) {
+    if (!qp || qp->obj.destroying) {
         return -ENOENT;
     }
     j = g_new0(QpJob, 1);
@@ -564,7 +566,7 @@ void verbs_qps_device_gone(RdmaVerbs *v)
     verbs_gsi_device_gone(v);
 }
 
-static void stop(VerbsQp *qp)
+static void stop_qp(VerbsQp *qp)
 {
     struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
@@ -587,7 +589,7 @@ void verbs_qps_stop(RdmaVerbs *v)
 
     g_hash_table_iter_init(&iter, v->qps);
     while (g_hash_table_iter_next(&iter, NULL, (void **)&qp)) {
-        stop(qp);
+        stop_qp(qp);
     }
 }
 

@@ -24,7 +24,7 @@ static int host_create(RdmaVerbs *v, void *obj)
     };
 
     srq->srq = ibv_create_srq(srq->pd, &init);
-    return verbs_made(srq->srq);
+    return verbs_create_result(srq->srq);
 }
 
 static int host_destroy(RdmaVerbs *v, void *obj)
@@ -45,7 +45,7 @@ static void srq_free(RdmaVerbs *v, void *obj)
 {
     VerbsSrq *srq = obj;
 
-    verbs_drop(v->srqs_by_id, srq->id, srq);
+    verbs_remove(v->srqs_by_id, srq->id, srq);
     verbs_wq_free(&srq->rq);
     g_free(srq->free);
     g_free(srq);
@@ -85,8 +85,8 @@ static int create_srq(RdmaBackend *rb, const RdmaSrqAttr *attr)
     VerbsSrq *srq;
     int ret;
 
-    if (verbs_obj_ask(v, &verbs_srq_kind, key, sizeof(key), attr->srqn, NULL,
-                      &ret)) {
+    if (verbs_obj_lookup(v, &verbs_srq_kind, key, sizeof(key), attr->srqn, NULL,
+                         &ret)) {
         return ret;
     }
     if (!pd) {
@@ -158,7 +158,7 @@ static int command(RdmaBackend *rb, const VerbsJobOps *ops, uint32_t srqn,
     SrqJob *j;
     int ret;
 
-    if (verbs_job_ask(v, ops, key, sizeof(key), out, &ret)) {
+    if (verbs_job_lookup(v, ops, key, sizeof(key), out, &ret)) {
         return ret;
     }
     if (!srq) {

@@ -2,14 +2,14 @@
 /*
  * Posted work requests and their completion.
  *
- * The host completes sends in order, and only signalled ones; each completion
+ * The host completes sends in order, and only signaled ones; each completion
  * also ends all sends before it. It completes each receive, with an SRQ in any
  * order.
  *
  * Some work requests are local, that is, never posted to the host: those of a
  * QP in ERR, because not every device flushes late posts, and those that the
  * host refuses. A local one completes when all before it have. If those are not
- * signalled, the host does not report their end. The QP then goes to ERR, and
+ * signaled, the host does not report their end. The QP then goes to ERR, and
  * the host flushes a mark that is posted after them.
  */
 #include "qemu/osdep.h"
@@ -98,7 +98,7 @@ void verbs_wq_push_local(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
     wqe->local = true;
     wqe->status = status;
     verbs_wq_push(wq);
-    verbs_wq_run_local(v, qp);
+    verbs_wq_complete_local(v, qp);
 }
 
 void verbs_wq_clear_sq(VerbsQp *qp)
@@ -123,7 +123,7 @@ uint64_t verbs_srq_wr_id(const VerbsSrq *srq, uint32_t slot)
 
 void verbs_qp_new_id(RdmaVerbs *v, VerbsQp *qp)
 {
-    verbs_drop(v->qps_by_id, qp->id, qp);
+    verbs_remove(v->qps_by_id, qp->id, qp);
     qp->id = ++v->next_id;
     verbs_put(v->qps_by_id, qp->id, qp);
 }
@@ -150,11 +150,11 @@ static void fail_done(VerbsJob *job)
 
     trace_rdma_verbs_qp_failed(job->v, qp->init.qpn, job->ret);
     qp->failing = false;
-    if (qp->obj.dead) {
+    if (qp->obj.destroying) {
         return;
     }
     qp->state = RDMA_QPS_ERR;
-    verbs_wq_run_local(job->v, qp);
+    verbs_wq_complete_local(job->v, qp);
     verbs_pull_qp(job->v, qp);
 }
 
@@ -167,7 +167,7 @@ void verbs_qp_fail(RdmaVerbs *v, VerbsQp *qp)
 {
     FailJob *j;
 
-    if (qp->failed || qp->obj.dead) {
+    if (qp->failed || qp->obj.destroying) {
         return;
     }
     qp->failed = true;
@@ -179,7 +179,7 @@ void verbs_qp_fail(RdmaVerbs *v, VerbsQp *qp)
 
 static void fail_with_event(RdmaVerbs *v, VerbsQp *qp)
 {
-    if (!qp->failed && !qp->obj.dead && qp->state != RDMA_QPS_ERR) {
+    if (!qp->failed && !qp->obj.destroying && qp->state != RDMA_QPS_ERR) {
         verbs_qp_fail(v, qp);
         verbs_raise_event(v, RDMA_EVENT_QP_FATAL, qp->init.qpn);
     }
@@ -231,7 +231,7 @@ static void set_state(RdmaVerbs *v, VerbsQp *qp, RdmaQpState state)
 }
 
 /* Complete the oldest work request if it is local. */
-static bool run_one_local(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue)
+static bool complete_one_local(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue)
 {
     VerbsWq *wq = queue == RDMA_SQ ? &qp->sq : &qp->rq;
     VerbsWqe wqe;
@@ -313,18 +313,18 @@ static void post_mark(VerbsQp *qp)
     }
 }
 
-void verbs_wq_run_local(RdmaVerbs *v, VerbsQp *qp)
+void verbs_wq_complete_local(RdmaVerbs *v, VerbsQp *qp)
 {
-    if (!v->running || qp->obj.dead) {
+    if (!v->running || qp->obj.destroying) {
         return;
     }
     if (qp->mark_wanted && qp->state == RDMA_QPS_ERR && !qp->failing) {
         post_mark(qp);
     }
-    while (run_one_local(v, qp, RDMA_SQ)) {
+    while (complete_one_local(v, qp, RDMA_SQ)) {
         ;
     }
-    while (run_one_local(v, qp, RDMA_RQ)) {
+    while (complete_one_local(v, qp, RDMA_RQ)) {
         ;
     }
 }
@@ -333,7 +333,7 @@ void verbs_wq_flush(RdmaVerbs *v, VerbsQp *qp)
 {
     flush_queue(&qp->sq);
     flush_queue(&qp->rq);
-    verbs_wq_run_local(v, qp);
+    verbs_wq_complete_local(v, qp);
 }
 
 static uint32_t wc_flags(const VerbsQp *qp, const struct ibv_wc *host)
@@ -435,7 +435,7 @@ static void complete_srq_recv(RdmaVerbs *v, VerbsSrq *srq, uint32_t slot,
         verbs_raise_event(v, RDMA_EVENT_SRQ_LIMIT_REACHED, srq->obj.num);
     }
     verbs_pull_soon(v, RDMA_SRQ, srq->obj.num);
-    if (!qp || qp->obj.dead) {
+    if (!qp || qp->obj.destroying) {
         return;
     }
     wc = translate(qp, &wqe, host);
@@ -455,13 +455,13 @@ static void complete_mark(RdmaVerbs *v, VerbsQp *qp, uint32_t seq)
 {
     uint32_t n = count_to(&qp->sq, seq);
 
-    if (qp->obj.dead) {
+    if (qp->obj.destroying) {
         return;
     }
     if (n) {
         retire_to(v, qp, RDMA_SQ, n);
     }
-    verbs_wq_run_local(v, qp);
+    verbs_wq_complete_local(v, qp);
 }
 
 static void complete_wq(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
@@ -472,7 +472,7 @@ static void complete_wq(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
     VerbsWqe wqe;
     RdmaWc wc;
 
-    if (qp->obj.dead || !n) {
+    if (qp->obj.destroying || !n) {
         return;
     }
     wqe = *wqe_at(wq, seq);
@@ -480,7 +480,7 @@ static void complete_wq(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
     wc = translate(qp, &wqe, host);
     note_failed_completion(v, qp, queue == RDMA_SQ, host, &wc);
     deliver(v, qp, queue, &wc);
-    verbs_wq_run_local(v, qp);
+    verbs_wq_complete_local(v, qp);
 }
 
 void verbs_wq_complete(RdmaVerbs *v, const struct ibv_wc *host)
