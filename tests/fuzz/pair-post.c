@@ -269,7 +269,7 @@ static void bind_window(PairNode *p, unsigned slot, uint8_t sel)
     wr.wr.bind.new_rkey = image.attr.rkey ^ (sel >> 1 & 3);
     wr.wr.bind.lkey = mr->key;
     wr.wr.bind.access = fuzz_u8(&pair_in) & (RDMA_ACCESS_REMOTE |
-                                        RDMA_ACCESS_ZERO_BASED);
+                                             RDMA_ACCESS_ZERO_BASED);
     wr.wr.bind.addr = PAIR_IOVA(PAIR_MR_WINDOW) + off;
     wr.wr.bind.length = fuzz_u16(&pair_in) % 0x2000;
     mr->lo = MIN(mr->lo, off);

@@ -34,7 +34,7 @@ static bool is_from_peer(RoceQp *qp, const RocePath *path)
  * to another port.
  */
 static bool is_to_port(const RoceEngine *e, const uint8_t dmac[RDMA_MAC_LEN],
-                    const uint8_t dgid[RDMA_GID_LEN])
+                       const uint8_t dgid[RDMA_GID_LEN])
 {
     if (rdma_gid_is_multicast(dgid)) {
         return dmac[0] & 1;

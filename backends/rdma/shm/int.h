@@ -42,7 +42,7 @@ struct RdmaRoceShm {
     GPtrArray *inboxes;
     unsigned next;                  /* inbox to serve first */
     int64_t poll_max;               /* ns to poll before the port sleeps */
-    int64_t slept_at;              /* ns, when it last went to sleep */
+    int64_t slept_at;               /* ns, when it last went to sleep */
     unsigned polls_left;            /* polls without a frame before it stops */
     uint64_t tx_frames, rx_frames;
     size_t tx_size, rx_size;        /* of the last frame */

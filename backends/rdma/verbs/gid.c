@@ -296,7 +296,7 @@ typedef struct AddJob {
     VerbsJob job;
     VerbsGidKey key;
     bool may_add;                   /* gid-mode=add */
-    unsigned lookups;                /* RdmaVerbs.gids_lookups at the start */
+    unsigned lookups;               /* RdmaVerbs.gids_lookups at the start */
     int host_index;
     char netdev[IF_NAMESIZE];
     uint32_t added_to;

@@ -210,12 +210,12 @@ void verbs_cq_fail(RdmaVerbs *v, uint32_t cqn)
 static void deliver(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
                     const RdmaWc *wc)
 {
-    RdmaBackend *rb = &v->parent_obj;
+    const RdmaConsumerOps *ops = &v->parent_obj.client_ops->consumer;
     uint32_t cqn = queue == RDMA_SQ ? qp->init.send_cqn : qp->init.recv_cqn;
 
     /* The host does not report which receives were solicited. */
-    if (!rb->client_ops->consumer.complete(rb->client_opaque, cqn, wc,
-                                  queue == RDMA_RQ)) {
+    if (!ops->complete(v->parent_obj.client_opaque, cqn, wc,
+                       queue == RDMA_RQ)) {
         verbs_cq_fail(v, cqn);
         /* The QP may be newer than the failure. */
         fail_with_event(v, qp);

@@ -402,7 +402,7 @@ static void test_reset_of_virtqueues(void)
 
     for (uint32_t n = 0; n < p.dev->max_srq; n++) {
         QRdmaRing *r = qrdma_ring(p.dev, VIRTIO_RDMA_SRQ_VQ(p.dev->max_cq,
-                                                          p.dev->max_qp, n));
+                                                            p.dev->max_qp, n));
 
         qrdma_ring_kick(r);
         qrdma_ring_reset(r);

@@ -101,7 +101,7 @@ void gsi_fill_mad(uint8_t mad[GSI_MAD_LEN], uint8_t seed)
 }
 
 void gsi_post_mad(Gsi *g, uint8_t gid_index, uint64_t wr_id,
-                     const uint8_t mad[GSI_MAD_LEN])
+                  const uint8_t mad[GSI_MAD_LEN])
 {
     RdmaSge sge[2] = {
         { qrdma_dma(g->v->dev, g->mem), 24, g->mr->lkey },

@@ -240,7 +240,7 @@ bool roce_sq_pull(RoceQp *qp)
         return false;
     }
     switch (e->consumer.next_send(e->consumer_opaque, qp->init.qpn,
-                             qp->s.attr.qp_state != RDMA_QPS_RTS, &wr)) {
+                                  qp->s.attr.qp_state != RDMA_QPS_RTS, &wr)) {
     case RDMA_NEXT_WR:
         e->work += wr.cost;
         if (!reserve_one_more(qp)) {

@@ -123,7 +123,7 @@ bool roce_resp_read(RoceQp *qp, const RoceBth *bth, uint8_t *syndrome)
     }
     if (bth->reth.len &&
         !roce_resp_mr(qp, bth->reth.rkey, RDMA_ACCESS_REMOTE_READ, &va,
-                        bth->reth.len)) {
+                      bth->reth.len)) {
         *syndrome = ROCE_NAK_REMOTE_ACCESS;
         return false;
     }
@@ -155,7 +155,7 @@ bool roce_resp_atomic(RoceQp *qp, const RoceBth *bth, uint8_t *syndrome)
         return false;
     }
     mr = roce_resp_mr(qp, bth->atomiceth.rkey, RDMA_ACCESS_REMOTE_ATOMIC,
-                        &va, len);
+                      &va, len);
     if (!mr) {
         *syndrome = ROCE_NAK_REMOTE_ACCESS;
         return false;
@@ -205,7 +205,7 @@ bool roce_resp_atomic_write(RoceQp *qp, const RocePacket *pkt,
         return false;
     }
     mr = roce_resp_mr(qp, bth->reth.rkey, RDMA_ACCESS_REMOTE_WRITE, &va,
-                        len);
+                      len);
     if (!mr) {
         *syndrome = ROCE_NAK_REMOTE_ACCESS;
         return false;
@@ -254,7 +254,7 @@ bool roce_resp_flush(RoceQp *qp, const RoceBth *bth, uint8_t *syndrome)
                         RDMA_ACCESS_FLUSH_GLOBAL) ||
         (level == RDMA_FLUSH_RANGE &&
          !roce_resp_mr(qp, bth->reth.rkey, RDMA_ACCESS_FLUSH_GLOBAL, &va,
-                         bth->reth.len))) {
+                       bth->reth.len))) {
         *syndrome = ROCE_NAK_REMOTE_ACCESS;
         return false;
     }
