@@ -4,7 +4,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
-#include "core.h"
+#include "base.h"
 
 /* An EUI-64 made of a MAC address (RFC 4291, appendix A). */
 static void guid_from_mac(uint8_t guid[8], const uint8_t mac[RDMA_MAC_LEN])

@@ -6,7 +6,7 @@
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qemu/error-report.h"
-#include "core.h"
+#include "base.h"
 
 const char *virtio_rdma_feature_name(unsigned bit)
 {

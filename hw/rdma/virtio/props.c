@@ -5,7 +5,7 @@
 #include "qemu/osdep.h"
 #include "hw/qdev-properties.h"
 #include "qapi/error.h"
-#include "core.h"
+#include "base.h"
 #include "version.h"
 
 #define DEFAULT_MAX_QP 4096

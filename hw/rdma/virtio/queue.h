@@ -6,7 +6,7 @@
 #ifndef HW_RDMA_VIRTIO_QUEUE_H
 #define HW_RDMA_VIRTIO_QUEUE_H
 
-#include "core.h"
+#include "base.h"
 
 typedef enum VirtIORdmaArm {
     VIRTIO_RDMA_ARM_NONE,

@@ -8,7 +8,7 @@
 #include "qemu/log.h"
 #include "standard-headers/linux/virtio_ring.h"
 #include "system/dma.h"
-#include "core.h"
+#include "base.h"
 
 /* Each descriptor of an element beyond these costs RDMA_WORK_POLL. */
 #define USUAL_DESCS 4

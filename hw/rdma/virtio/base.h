@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Layer "core" of the virtio-rdma device: the device without its objects, that
- * is limits, features, configuration space, and virtqueues without regard to
- * their use.
+ * Layer "base" of the virtio-rdma device: the device without its objects. It
+ * has limits, features, configuration space, and virtqueues in general.
  *
  * Context of all layers: a caller holds the BQL, or runs in the device's
  * iothread; work on objects is between rdma_hca_enter() and rdma_hca_leave().
@@ -10,8 +9,8 @@
  * a buffer in the device's own registers cannot cause another call. The
  * iothread serves direct queues only, and accesses only RAM.
  */
-#ifndef HW_RDMA_VIRTIO_CORE_H
-#define HW_RDMA_VIRTIO_CORE_H
+#ifndef HW_RDMA_VIRTIO_BASE_H
+#define HW_RDMA_VIRTIO_BASE_H
 
 #include "hw/virtio/virtio-rdma.h"
 #include "qemu/main-loop.h"
