@@ -117,7 +117,7 @@ static inline bool rdma_hca_fault_is_of_command(uint8_t kind)
 bool rdma_hca_fault_can_strike(uint8_t kind, uint8_t opcode);
 /* The fault with this ID, or NULL */
 RdmaHcaFault *rdma_hca_fault_find(RdmaHca *hca, const char *id);
-/* Can the device have @fault? Reads all fields, which may be wrong. */
+/* Is @fault valid for this device? No field was checked before. */
 bool rdma_hca_fault_check(RdmaHca *hca, const RdmaHcaFault *fault,
                           Error **errp);
 
@@ -147,14 +147,14 @@ void rdma_hca_fault_forget_qp(RdmaHcaQp *qp);
 void rdma_hca_fault_release_qp(RdmaHcaQp *qp);
 /*
  * Apply a fault to a decoded send. @sge: the list of @wr, which a fault may
- * change. False if the send is to be held back: then qp->fault has the reason,
- * and the QP is scheduled. Not for a QP in ERR.
+ * change. False if the fault holds the send back: qp->fault then has the
+ * reason, and the QP is scheduled. Not for a QP in ERR.
  */
 bool rdma_hca_fault_send(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr,
                          RdmaSge *sge);
 /*
- * The backend puts the last send back. Its fault strikes when the send is taken
- * again, and strikes no other send before.
+ * The backend puts the last send back. The same fault strikes that send when it
+ * is taken again, and no other send earlier.
  */
 void rdma_hca_fault_put_back(RdmaHca *hca, RdmaHcaQp *qp);
 /*
@@ -238,20 +238,21 @@ void rdma_hca_qp_remove(RdmaHca *hca, RdmaHcaQp *qp);
  */
 int rdma_hca_pages_check(RdmaHca *hca, RdmaHcaPages *p);
 /*
- * The backend was given the list @pages of @p, and has returned @ret. After an
- * error this frees the list. After -EINPROGRESS it notes that the backend has
- * the list. The caller has returned the charge in both cases.
+ * Finish passing the list @pages of @p to a method of the backend, which has
+ * returned @ret. After an error, free the list. After -EINPROGRESS, the backend
+ * has the list: charge it again until the command ends. In both cases the
+ * caller has subtracted the charge before.
  */
-void rdma_hca_pages_give_back(RdmaHca *hca, int ret, uint64_t *pages,
-                              const RdmaHcaPages *p);
+void rdma_hca_pages_finish(RdmaHca *hca, int ret, uint64_t *pages,
+                           const RdmaHcaPages *p);
 
 /* mr.c */
 
 /* A key for region or window @mrn: the number, and 8 random bits */
 uint32_t rdma_hca_mr_new_key(uint32_t mrn);
 /*
- * The backend is done with a WQE. Charge the page list of its REG_MR to the
- * region, which may use the list, instead of to the WQE.
+ * The backend is done with a WQE: move the charge of its REG_MR list from the
+ * WQE to the region, which may use the list.
  */
 void rdma_hca_pages_charge_mr(RdmaHca *hca, const RdmaHcaInflight *inflight);
 
@@ -276,7 +277,7 @@ RdmaNext rdma_hca_wq_sleep(RdmaHca *hca, RdmaHcaWq *wq);
 void rdma_hca_wq_retire(RdmaHca *hca, RdmaHcaWq *wq, uint32_t count);
 /* Retire all WQEs in flight, and drop those that were not taken. */
 void rdma_hca_wq_drain(RdmaHca *hca, RdmaHcaWq *wq);
-/* The driver has destroyed the queue: do the same, and tell the form. */
+/* The driver has destroyed the queue: drain it, and call ops->destroyed(). */
 void rdma_hca_wq_destroy(RdmaHca *hca, RdmaHcaWq *wq);
 
 /* sq.c and rq.c: WQEs for the backend */

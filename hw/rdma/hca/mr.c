@@ -160,7 +160,7 @@ int rdma_hca_mr_create(RdmaHca *hca, RdmaMrAttr *attr, RdmaHcaPages *p)
     }
     ret = create(hca, attr);
     if (attr->npages) {
-        rdma_hca_pages_give_back(hca, ret, attr->pages, p);
+        rdma_hca_pages_finish(hca, ret, attr->pages, p);
     }
     return ret;
 }
@@ -245,7 +245,7 @@ int rdma_hca_mr_rereg(RdmaHca *hca, uint32_t flags, RdmaMrAttr *attr,
     }
     ret = rereg(hca, flags, attr);
     if (attr->npages) {
-        rdma_hca_pages_give_back(hca, ret, attr->pages, p);
+        rdma_hca_pages_finish(hca, ret, attr->pages, p);
     }
     return ret;
 }
@@ -306,7 +306,7 @@ int rdma_hca_mr_map(RdmaHca *hca, uint32_t mrn, RdmaHcaPages *p)
         return ret;
     }
     ret = map(hca, mrn, p, pages);
-    rdma_hca_pages_give_back(hca, ret, pages, p);
+    rdma_hca_pages_finish(hca, ret, pages, p);
     return ret;
 }
 

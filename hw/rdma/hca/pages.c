@@ -51,9 +51,12 @@ int rdma_hca_pages_check(RdmaHca *hca, RdmaHcaPages *p)
 
 int rdma_hca_pages_charge(RdmaHca *hca, uint32_t npages)
 {
-    if (npages > hca->max_mr_pages - hca->mr_pages) {
-        rdma_hca_guest_error("npages %u and the %" PRIu64 " of other regions "
-                             "exceed %" PRIu64, npages, hca->mr_pages,
+    uint64_t left = hca->max_mr_pages - hca->mr_pages;
+
+    if (npages > left) {
+        rdma_hca_guest_error("npages is %u, but %" PRIu64 " of %" PRIu64
+                             " pages are left: destroy regions or queues, or "
+                             "raise the property max-mr-pages", npages, left,
                              hca->max_mr_pages);
         return -ENOMEM;
     }
@@ -237,7 +240,8 @@ bool rdma_hca_pages_reading(const RdmaHca *hca)
 
 /*
  * The backend has taken the list, and is not done with the command. Charge the
- * list meanwhile. When the command is executed again, the list reads as NULL.
+ * list until then. rdma_hca_pages_read_on() returns NULL for it when the
+ * command is executed again.
  */
 static void keep_charge(RdmaHca *hca, const RdmaHcaPages *p)
 {
@@ -247,8 +251,8 @@ static void keep_charge(RdmaHca *hca, const RdmaHcaPages *p)
     hca->mr_pages += p->npages;
 }
 
-void rdma_hca_pages_give_back(RdmaHca *hca, int ret, uint64_t *pages,
-                              const RdmaHcaPages *p)
+void rdma_hca_pages_finish(RdmaHca *hca, int ret, uint64_t *pages,
+                           const RdmaHcaPages *p)
 {
     if (ret == -EINPROGRESS) {
         keep_charge(hca, p);

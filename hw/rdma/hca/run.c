@@ -149,7 +149,7 @@ bool rdma_hca_set_running(RdmaHca *hca, bool running, bool ready)
     if (running) {
         hca->may_dma = true;
     } else if (!ready && hca->may_dma) {
-        /* @ready may end without a change of @running, in a stopped VM. */
+        /* In a stopped VM @running was false before @ready became false. */
         hca->may_dma = false;
         hca->bc->set_run_state(hca->backend, RDMA_RUN_NO_DMA);
     }
@@ -171,7 +171,7 @@ static void run_faults(RdmaHca *hca)
     }
 }
 
-/* Serve work queues. In an iothread none of them has a virtqueue. */
+/* Serve work queues. With an iothread these are direct queues only. */
 static void run_queues(RdmaHca *hca)
 {
     if (hca->ops->poll_doorbells) {
@@ -188,7 +188,7 @@ static void hca_bh(void *opaque)
         return;
     }
     if (!hca->ctx) {
-        /* A doorbell that finds no budget has scheduled this bottom half. */
+        /* A doorbell that found no budget left has scheduled this. */
         hca->kick_budget = RDMA_TURN_BUDGET;
     }
     if (rdma_hca_busy(hca)) {

@@ -49,10 +49,10 @@ static void drop_reg_pages(RdmaHca *hca, RdmaHcaInflight *inflight,
 }
 
 /*
- * Apply a fault to the send, which it may change. Returns whether the fault
- * holds the send back.
+ * Apply a fault to the send: change it, or hold it back. Returns whether the
+ * fault holds it back. Frees the list of a REG_MR that fails.
  */
-static bool is_held_back(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr)
+static bool apply_send_fault(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr)
 {
     bool held_back = wr->status == RDMA_WC_SUCCESS &&
                      !rdma_hca_fault_send(hca, qp, wr, hca->sge);
@@ -84,7 +84,7 @@ RdmaNext rdma_hca_sq_next(RdmaHca *hca, RdmaHcaQp *qp, bool flush,
     hca->ops->decode_send(hca, qp, wr);
     qp->fault.last_fault = NULL;
     if (unlikely(hca->fault_points & RDMA_HCA_FAULT_AT_SEND) && !flush &&
-        is_held_back(hca, qp, wr)) {
+        apply_send_fault(hca, qp, wr)) {
         rdma_hca_sq_put_back(hca, qp, wr);
         return RDMA_NEXT_NONE;
     }

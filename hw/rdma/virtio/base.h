@@ -37,8 +37,8 @@
 #define VIRTIO_RDMA_MAX_MCAST       16384
 /*
  * The most descriptors of a buffer for a completion, or for an event of an
- * event queue. A device may have a reasonable limit (virtio 1.2, 2.7.4.1). This
- * one needs it, because a queue pair pays the same for each buffer.
+ * event queue. A device may have a reasonable limit (virtio 1.2, 2.7.4.1). The
+ * limit bounds the cost of a completion: the QP pays the same for each buffer.
  */
 #define VIRTIO_RDMA_MAX_BUF_DESCS   16
 /* Limits of a direct QP: slots of a queue, and pages of both queues */

@@ -91,7 +91,7 @@ static bool write_cqe(VirtIORdma *s, VirtIORdmaCq *cq, const uint8_t *cqe)
     return true;
 }
 
-static bool fires(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited)
+static bool take_arm(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited)
 {
     uint32_t arm;
 
@@ -175,7 +175,7 @@ const VirtIORdmaCqOps virtio_rdma_cq_slots_ops = {
         .inspect = inspect,
     },
     .max_cqe = max_cqe,
-    .fires = fires,
+    .take_arm = take_arm,
     .resize = resize,
 };
 

@@ -84,10 +84,11 @@ static PushResult push_cqe(VirtIORdma *s, VirtIORdmaCq *cq,
 }
 
 /*
- * Has the driver armed the CQ for the completion just written? Whether it gets
- * an interrupt also depends on the virtqueue.
+ * Returns whether the driver has armed the CQ for the completion just written.
+ * Without F_VERSION_1 this consumes the arm request. Whether the driver gets an
+ * interrupt also depends on the virtqueue.
  */
-static bool fires(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited)
+static bool take_vq_arm(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited)
 {
     if (cq->arm == VIRTIO_RDMA_ARM_NONE ||
         (cq->arm == VIRTIO_RDMA_ARM_SOLICITED && !solicited)) {
@@ -118,7 +119,7 @@ static bool flush(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget)
 
         result = push_cqe(s, cq, cqe, &left);
         if (result == PUSHED) {
-            fired |= fires(s, cq, cqe->solicited);
+            fired |= take_vq_arm(s, cq, cqe->solicited);
             virtio_rdma_cq_backlog_take(cq);
             waiting = false;
         } else if (result == NO_BUFFER && !waiting) {
@@ -162,7 +163,7 @@ static bool complete(RdmaHca *hca, RdmaHcaCq *core, const RdmaWc *wc,
         result = push_cqe(s, cq, &cqe, &budget);
     }
     if (result == PUSHED) {
-        if (fires(s, cq, cqe.solicited)) {
+        if (take_vq_arm(s, cq, cqe.solicited)) {
             interrupt(s, cq);
         }
         return true;

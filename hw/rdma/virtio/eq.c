@@ -69,7 +69,7 @@ void virtio_rdma_eq_add(VirtIORdmaCq *cq)
     }
 }
 
-/* The budget of an event for older events that wait, and for itself */
+/* Budget for writing a new event. It pays for older events that wait, too. */
 #define EVENT_BUDGET (8 * RDMA_WORK_WR)
 
 /* Write an event. False if there is no buffer, or the event queue fails. */
@@ -171,7 +171,7 @@ static void fire_if_armed(VirtIORdma *s, VirtIORdmaCq *cq)
 
     cq->solicited = false;
     if (cq->core.error || eq->core.error || !virtio_rdma_active(s) ||
-        !virtio_rdma_cq_ops(cq)->fires(s, cq, solicited)) {
+        !virtio_rdma_cq_ops(cq)->take_arm(s, cq, solicited)) {
         return;
     }
     virtio_rdma_eq_add(cq);

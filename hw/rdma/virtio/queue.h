@@ -132,11 +132,11 @@ typedef struct VirtIORdmaCqOps {
      */
     bool (*flush)(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget);
     /*
-     * Does the driver want an event for the completions just written? If so,
-     * consume the arm request. @solicited: one of them was solicited. Call
-     * after a full barrier, and only for CQs with an event queue.
+     * Consume the arm request if it matches the completions just written, and
+     * return whether it does. @solicited: one of them was solicited. Call after
+     * a full barrier, and only for CQs with an event queue.
      */
-    bool (*fires)(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited);
+    bool (*take_arm)(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited);
     /* The command REQ_NOTIFY_CQ. NULL: the driver arms the CQ in memory. */
     void (*arm)(VirtIORdma *s, VirtIORdmaCq *cq, VirtIORdmaArm type);
     /* The command RESIZE_CQ; also resizes the CQ of the backend. */

@@ -145,8 +145,11 @@ void virtio_rdma_handle_wq(VirtIODevice *vdev, VirtQueue *vq)
     }
 }
 
-/* A doorbell rings now. Was the last one less than RING_IN_A_ROW_NS ago? */
-static bool in_a_row(int64_t *rung_at)
+/*
+ * Store the time of this doorbell in *@rung_at. Returns whether the last one
+ * was less than RING_IN_A_ROW_NS ago.
+ */
+static bool note_doorbell(int64_t *rung_at)
 {
     int64_t now = get_clock();
     int64_t before = *rung_at;
@@ -156,27 +159,27 @@ static bool in_a_row(int64_t *rung_at)
 }
 
 /*
- * The first doorbell sends at once in the vCPU thread, because the main loop
- * may sleep. For later ones in a row the main loop sends, in parallel to the
- * vCPU.
+ * At the first doorbell the vCPU thread sends at once, because the main loop
+ * may sleep. For later doorbells in a row the main loop sends, in parallel to
+ * the vCPU.
  */
-static void ring_direct_qp(VirtIORdma *s, VirtIORdmaQp *forms)
+static void ring_direct_qp(VirtIORdma *s, VirtIORdmaQp *vqp)
 {
-    RdmaHcaQp *qp = &forms->core;
+    RdmaHcaQp *qp = &vqp->core;
 
     if (!rdma_hca_enter_to_kick(&s->hca)) {
         rdma_hca_qp_schedule(&s->hca, qp);
         return;
     }
-    if (in_a_row(&s->shadows[forms->direct.doorbell].rung_at)) {
-        virtio_rdma_shadow_wake(s, forms->direct.doorbell);
+    if (note_doorbell(&s->shadows[vqp->direct.doorbell].rung_at)) {
+        virtio_rdma_shadow_wake(s, vqp->direct.doorbell);
     }
     rdma_work_pay(&s->hca.kick_budget, RDMA_WORK_POLL);
     if (!qp->srq && qp->rq.ops->wake(&s->hca, &qp->rq)) {
         rdma_backend_kick(s->hca.backend, RDMA_RQ, qp->init.qpn);
     }
     rdma_hca_kick(&s->hca, &qp->sq,
-                  !in_a_row(&forms->rung_at) && !qp->sq.count);
+                  !note_doorbell(&vqp->rung_at) && !qp->sq.count);
     /* This may end the QP and the device, so do not use them after it. */
     rdma_hca_leave(&s->hca);
 }

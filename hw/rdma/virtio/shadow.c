@@ -57,8 +57,8 @@ void virtio_rdma_shadows_reset(VirtIORdma *s)
     }
 }
 
-/* The driver has removed the memory of the shadow. */
-static void lose(VirtIORdma *s, VirtIORdmaShadow *shadow)
+/* The shadow is not in RAM any more: remove it. */
+static void drop_unreadable(VirtIORdma *s, VirtIORdmaShadow *shadow)
 {
     qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: the shadow of page %u of the "
                   "doorbells is not in RAM\n", page_of(s, shadow));
@@ -112,7 +112,7 @@ void virtio_rdma_shadow_wake(VirtIORdma *s, uint32_t page)
         return;
     }
     if (!store_awake(s, shadow, true)) {
-        lose(s, shadow);
+        drop_unreadable(s, shadow);
         return;
     }
     shadow->is_awake = true;
@@ -145,9 +145,9 @@ static bool take_marks(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t word,
 }
 
 /*
- * The same for the words of shadow->left[@n]. Words that are over budget stay
- * there. The device must not set their bits of the summary again, because the
- * driver's operations are not atomic towards it with TCG in a single thread.
+ * Take the marks of the words in shadow->left[@n]. Words over budget stay in
+ * @left. Do not set their summary bits again: with single-threaded TCG the
+ * guest's operations are not atomic against this thread.
  */
 static bool take_words(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t n,
                        uint32_t *budget, bool *found)
@@ -228,7 +228,7 @@ void virtio_rdma_shadows_run(VirtIORdma *s, uint32_t *budget)
 
     QTAILQ_FOREACH_SAFE(shadow, &s->awake_shadows, next, next) {
         if (*budget && !run(s, shadow, budget)) {
-            lose(s, shadow);
+            drop_unreadable(s, shadow);
         }
     }
     shadow = QTAILQ_FIRST(&s->awake_shadows);

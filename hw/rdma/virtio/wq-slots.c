@@ -338,8 +338,11 @@ static void ring(RdmaHca *hca, RdmaHcaWq *wq, bool alone)
               : default_rescan_threshold(virtio_rdma_of(hca), wq);
 }
 
-/* An SQ that had @rescan_threshold WQEs in a row is polled in the next turn. */
-static bool is_worth_a_rescan(VirtIORdma *s, RdmaHcaWq *wq)
+/*
+ * The queue is empty. Returns whether to poll it in the next turn: an SQ that
+ * had @rescan_threshold WQEs since it was last empty. Starts the next count.
+ */
+static bool plan_rescan(VirtIORdma *s, RdmaHcaWq *wq)
 {
     VirtIORdmaSlots *slots = slots_of(wq);
     uint32_t found = slots->taken - slots->slept_at;
@@ -357,7 +360,7 @@ static RdmaNext go_to_sleep(RdmaHca *hca, RdmaHcaWq *wq)
     VirtIORdma *s = virtio_rdma_of(hca);
     VirtIORdmaSlots *slots = slots_of(wq);
 
-    if (is_worth_a_rescan(s, wq)) {
+    if (plan_rescan(s, wq)) {
         wake(hca, wq);
         return RDMA_NEXT_LATER;
     }

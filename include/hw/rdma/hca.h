@@ -476,7 +476,7 @@ void rdma_hca_counters_set(RdmaHca *hca, const uint64_t *values);
 
 /* event.c: asynchronous events */
 
-/* The kind of object that the id of an event is the number of */
+/* Which kind of object the ID of an event names */
 typedef enum RdmaHcaEventOf {
     RDMA_HCA_EVENT_OF_NONE,
     RDMA_HCA_EVENT_OF_CQ,
