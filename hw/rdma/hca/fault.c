@@ -46,7 +46,7 @@ static bool may_strike(const RdmaHcaFault *f)
     return !f->times || f->hits < f->times;
 }
 
-static bool has_stuck(RdmaHca *hca, const RdmaHcaFault *f)
+static bool any_qp_is_stuck(RdmaHca *hca, const RdmaHcaFault *f)
 {
     const RdmaHcaQp *qp;
 
@@ -64,7 +64,7 @@ bool rdma_hca_fault_is_active(RdmaHca *hca, const RdmaHcaFault *f)
         return hca->faults->port_until;
     }
     return may_strike(f) ||
-           (f->kind == RDMA_FAULT_KIND_QP_STUCK && has_stuck(hca, f));
+           (f->kind == RDMA_FAULT_KIND_QP_STUCK && any_qp_is_stuck(hca, f));
 }
 
 static uint8_t points_of(const RdmaHcaFault *f)
@@ -124,6 +124,7 @@ static int64_t end_ns(const RdmaHcaFault *f)
     return f->ms ? now_ns() + f->ms * (int64_t)SCALE_MS : INT64_MAX;
 }
 
+/* Set *@next to @until if that is earlier; 0 is no deadline. */
 static void note_deadline(int64_t *next, int64_t until)
 {
     if (until && until < *next) {
@@ -131,7 +132,7 @@ static void note_deadline(int64_t *next, int64_t until)
     }
 }
 
-/* The times of work that waits while the device is not active */
+/* Note the deadlines of work that only an active device continues. */
 static void note_work_deadlines(RdmaHca *hca, int64_t *next)
 {
     const RdmaHcaHeld *held;

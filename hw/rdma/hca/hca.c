@@ -26,10 +26,10 @@ void rdma_hca_init(RdmaHca *hca, const RdmaHcaOps *ops, Object *owner,
 }
 
 /*
- * Peers see these numbers. Random ones do not let a peer conclude from the
- * numbers of one guest to those of another.
+ * Peers see the numbers of these objects. Random numbers keep a peer of one
+ * guest from guessing those of another guest.
  */
-static void scatter(RdmaHca *hca)
+static void randomize_numbers(RdmaHca *hca)
 {
     rdma_hca_table_scatter(&hca->mrs);
     rdma_hca_table_scatter(&hca->qps);
@@ -52,7 +52,7 @@ void rdma_hca_start(RdmaHca *hca)
     rdma_hca_table_init(&hca->mrs, 1, l->max_mr + l->max_mw + 1);
     rdma_hca_table_init(&hca->srqs, 0, l->max_srq);
     rdma_hca_table_init(&hca->qps, RDMA_QPN_GSI, l->max_qp);
-    scatter(hca);
+    randomize_numbers(hca);
     hca->sge = g_new0(RdmaSge, MAX(max_sge, 1));
     rdma_hca_bhs_init(hca);
     hca->unrealizing = false;
@@ -133,7 +133,7 @@ void rdma_hca_objects_reset(RdmaHca *hca)
     hca->pds.next = hca->pds.first;
     hca->cqs.next = hca->cqs.first;
     hca->srqs.next = hca->srqs.first;
-    scatter(hca);
+    randomize_numbers(hca);
 }
 
 void rdma_hca_reset(RdmaHca *hca)

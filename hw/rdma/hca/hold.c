@@ -13,7 +13,7 @@
 #include "int.h"
 
 /* The most completions that one turn writes */
-#define AT_ONCE 256
+#define MAX_PER_TURN 256
 
 static bool is_recv(const RdmaWc *wc)
 {
@@ -86,11 +86,11 @@ static void release_reordered(RdmaHca *hca, RdmaHcaCq *cq, const RdmaHcaWq *wq)
         return;
     }
     QTAILQ_FOREACH(held, &hca->faults->held, next) {
-        RdmaHcaWq *its = queue_of(hca, &held->wc);
+        RdmaHcaWq *other = queue_of(hca, &held->wc);
 
         if (held->reorder && held->until && held->cqn == cq->cqn &&
-            its != wq) {
-            release_soon(hca, its);
+            other != wq) {
+            release_soon(hca, other);
         }
     }
 }
@@ -109,7 +109,7 @@ static void hold(RdmaHca *hca, RdmaHcaCq *cq, const RdmaHcaHeld *held)
     timer_mod_anticipate_ns(fs->timer, held->until);
 }
 
-static bool overrun(RdmaHca *hca, RdmaHcaCq *cq)
+static bool fail_cq(RdmaHca *hca, RdmaHcaCq *cq)
 {
     rdma_hca_cq_enter_error(hca, cq);
     return false;
@@ -121,7 +121,7 @@ bool rdma_hca_hold_complete(RdmaHca *hca, RdmaHcaCq *cq,
     RdmaHcaFaults *fs = hca->faults;
     RdmaHcaQp *qp = rdma_hca_table_get(&hca->qps, wc->qp_num);
     RdmaHcaWq *wq = queue_of(hca, wc);
-    const RdmaHcaHeld *before = wq ? QTAILQ_LAST(&wq->held) : NULL;
+    const RdmaHcaHeld *last = wq ? QTAILQ_LAST(&wq->held) : NULL;
     bool flushed = wc->status == RDMA_WC_WR_FLUSH_ERR;
     RdmaHcaHeld held = {
         .wc = *wc,
@@ -135,20 +135,20 @@ bool rdma_hca_hold_complete(RdmaHca *hca, RdmaHcaCq *cq,
         f = rdma_hca_fault_complete(hca, qp, wc);
     }
     if (f && f->kind == RDMA_FAULT_KIND_CQ_OVERRUN) {
-        return overrun(hca, cq);
+        return fail_cq(hca, cq);
     }
-    if (flushed && before) {
+    if (flushed && last) {
         release_soon(hca, wq);
     }
     if (cq->n_held >= cq->cqe || fs->n_held >= RDMA_HCA_MAX_HELD) {
-        if (before && !release(hca, QTAILQ_FIRST(&wq->held))) {
+        if (last && !release(hca, QTAILQ_FIRST(&wq->held))) {
             return false;
         }
-        f = before ? f : NULL;
-        before = wq ? QTAILQ_LAST(&wq->held) : NULL;
+        f = last ? f : NULL;
+        last = wq ? QTAILQ_LAST(&wq->held) : NULL;
     }
-    if (f || before) {
-        held.until = before ? before->until : 0;
+    if (f || last) {
+        held.until = last ? last->until : 0;
         if (f) {
             held.reorder = f->kind == RDMA_FAULT_KIND_COMPLETION_REORDER;
             held.until = MAX(held.until,
@@ -167,7 +167,7 @@ bool rdma_hca_hold_complete(RdmaHca *hca, RdmaHcaCq *cq,
 RdmaHcaCq *rdma_hca_hold_run(RdmaHca *hca)
 {
     RdmaHcaHeld *held, *next;
-    uint32_t left = AT_ONCE;
+    uint32_t left = MAX_PER_TURN;
 
     QTAILQ_FOREACH_SAFE(held, &hca->faults->held, next, next) {
         RdmaHcaCq *cq = rdma_hca_cq_get(hca, held->cqn);

@@ -15,7 +15,7 @@
 #include "int.h"
 
 /* Objects that are inspected without leaving the device */
-#define AT_ONCE 32
+#define OBJECTS_PER_ENTRY 32
 
 QEMU_BUILD_BUG_ON(sizeof(RdmaCounters) !=
                   RDMA_NUM_COUNTERS * sizeof(uint64_t));
@@ -305,7 +305,7 @@ static void add_all(RdmaHca *hca, const RdmaHcaTable *t,
 
     while (more && left && hca->backend) {
         rdma_hca_enter(hca);
-        for (int i = 0; more && i < AT_ONCE && left; i++) {
+        for (int i = 0; more && i < OBJECTS_PER_ENTRY && left; i++) {
             id = id < t->end ? find_next_bit(t->used, t->end, id) : t->end;
             more = id < t->end;
             if (more) {

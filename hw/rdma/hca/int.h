@@ -139,7 +139,7 @@ bool rdma_hca_fault_is_active(RdmaHca *hca, const RdmaHcaFault *fault);
 void rdma_hca_faults_free(RdmaHca *hca);
 /* Compute hca->fault_points, the timer and the blocker of migration again. */
 void rdma_hca_faults_update(RdmaHca *hca);
-/* Time has passed: end the faults of port and QPs that are due. */
+/* End the faults of the port and of QPs whose time is over. */
 void rdma_hca_faults_expire(RdmaHca *hca);
 /* The QP enters RESET: undo all effects of faults on it. */
 void rdma_hca_fault_forget_qp(RdmaHcaQp *qp);

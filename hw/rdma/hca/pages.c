@@ -134,13 +134,14 @@ static uint64_t piece_address(const RdmaHcaWalk *w)
 static int walk_read(RdmaHca *hca, RdmaHcaWalk *w, uint32_t *budget)
 {
     for (;;) {
-        uint32_t below = w->level > 1 ? (w->level - 1) * INDEX_BITS : 0;
-        uint32_t shift = below ? TABLE_SHIFT : w->of.page_shift;
+        /* Of a page's index in the list: bits that select from lower tables */
+        uint32_t bits_below = w->level > 1 ? (w->level - 1) * INDEX_BITS : 0;
+        uint32_t shift = bits_below ? TABLE_SHIFT : w->of.page_shift;
         uint32_t n;
 
         /* rdma_hca_pages_check_num() has checked both. */
         assert(w->level <= MAX_LEVELS);
-        n = DIV_ROUND_UP(w->of.npages, 1u << below);
+        n = DIV_ROUND_UP(w->of.npages, 1u << bits_below);
         assert(n);
         if (!w->entries) {
             w->entries = g_try_new(uint64_t, n);
@@ -164,7 +165,7 @@ static int walk_read(RdmaHca *hca, RdmaHcaWalk *w, uint32_t *budget)
             w->done += piece;
             rdma_work_pay(budget, piece * RDMA_WORK_ENTRY);
         }
-        if (!below) {
+        if (!bits_below) {
             return 0;
         }
         g_free(w->tables);

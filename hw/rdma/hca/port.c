@@ -33,7 +33,7 @@ static void refuse_gid(uint32_t index, const uint8_t gid[RDMA_GID_LEN])
     char text[INET6_ADDRSTRLEN];
 
     inet_ntop(AF_INET6, gid, text, sizeof(text));
-    rdma_hca_guest_error("GID %u: %s is none of allowed-gids", index, text);
+    rdma_hca_guest_error("GID %u: %s is not in allowed-gids", index, text);
 }
 
 int rdma_hca_gid_add(RdmaHca *hca, uint32_t index,

@@ -77,7 +77,7 @@ bool rdma_hca_load_word(const RdmaRam *ram, uint64_t addr, uint32_t *value)
         return false;
     }
     *value = le32_to_cpu(qatomic_read(word));
-    /* Pairs with the driver's release: what it wrote before is there. */
+    /* Pairs with the driver's release: its earlier writes are visible. */
     smp_rmb();
     return true;
 }
@@ -105,7 +105,7 @@ bool rdma_hca_take_bits(const RdmaRam *ram, uint64_t addr, uint32_t *bits)
     if (!word) {
         return false;
     }
-    /* Pairs with the driver's release: what it wrote before is there. */
+    /* Pairs with the driver's release: its earlier writes are visible. */
     *bits = le32_to_cpu(qatomic_xchg(word, 0));
     rdma_ram_written(ram, word, sizeof(*word));
     return true;

@@ -5,8 +5,8 @@
  * The entry of a ring is returned as soon as the backend takes a WQE of an SRQ,
  * so that no entry waits for a message.
  *
- * As long as the backend finds WQEs, the driver need not ring. The device polls
- * the queue until the backend calls recv_sleep().
+ * The driver need not ring while the backend finds WQEs. The device polls the
+ * queue until the backend calls recv_sleep().
  */
 #include "qemu/osdep.h"
 #include "trace.h"

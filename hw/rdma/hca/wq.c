@@ -17,13 +17,13 @@ RdmaHcaInflight *rdma_hca_wq_inflight(const RdmaHcaWq *wq, uint32_t i)
 static void inflight_grow(RdmaHcaWq *wq)
 {
     uint32_t room = MAX(2 * wq->inflight_room, MIN_INFLIGHT_ROOM);
-    RdmaHcaInflight *more = g_new(RdmaHcaInflight, room);
+    RdmaHcaInflight *bigger = g_new(RdmaHcaInflight, room);
 
     for (uint32_t i = 0; i < wq->count; i++) {
-        more[i] = *rdma_hca_wq_inflight(wq, i);
+        bigger[i] = *rdma_hca_wq_inflight(wq, i);
     }
     g_free(wq->inflight);
-    wq->inflight = more;
+    wq->inflight = bigger;
     wq->inflight_room = room;
     wq->head = 0;
 }

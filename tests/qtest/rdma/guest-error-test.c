@@ -86,7 +86,7 @@ static void test_values_of_commands(void)
     assert_status(qrdma_query_pkey(l.dev, 2, 0, &pkey), INVAL);
     expect_log(&l, "port is 2, not 1 to 1");
     assert_status(qrdma_add_gid(l.dev, 5, foreign), PERM);
-    expect_log(&l, "GID 5: ::ffff:192.0.2.1 is none of allowed-gids");
+    expect_log(&l, "GID 5: ::ffff:192.0.2.1 is not in allowed-gids");
     assert_status(qrdma_add_gid(l.dev, 128, unicast), INVAL);
     expect_log(&l, "index is 128, not 0 to 127");
     assert_status(qrdma_try_create_qp(l.dev, &init, &n), INVAL);
