@@ -53,7 +53,7 @@ typedef struct VerbsCq {
     VerbsObj obj;
     uint32_t cqe;
     struct ibv_cq *cq;
-    bool armed;                     /* an event will come */
+    bool armed;                     /* the next completion has an event */
     bool failed;                    /* its QPs were moved to ERR, too */
     bool ready;                     /* is in RdmaVerbs.ready_cqs */
     QTAILQ_ENTRY(VerbsCq) next;
@@ -84,20 +84,20 @@ typedef struct VerbsMr {
 typedef struct VerbsWqe {
     uint64_t wr_id;
     /*
-     * RdmaWcStatus to complete with, if the host reports success or flushes the
-     * request
+     * RdmaWcStatus of a local request, or of a bad one that was posted without
+     * valid memory: for that the host reports SUCCESS or LOC_PROT_ERR.
      */
     uint8_t status;
     uint8_t opcode;                 /* RdmaWcOpcode */
-    bool local;                     /* it is not posted to the host */
+    bool local;                     /* not posted to the host */
     bool unsignaled;                /* no completion if it succeeds */
     bool posted;                    /* SRQ only: the slot is in use */
     VerbsAh *ah;                    /* in use until it completes, or NULL */
 } VerbsWqe;
 
 /*
- * A queue of work requests. The wr_id that the host gets has the id of QP or
- * SRQ in the upper half. The lower half has the sequence number, or the slot of
+ * A queue of work requests. The wr_id that the host gets has the @id of the QP
+ * or SRQ in the upper half. The lower half has the sequence number, or the slot of
  * an SRQ, shifted left by 1; bit 0 is set for receives.
  */
 typedef struct VerbsWq {
@@ -131,12 +131,12 @@ typedef struct VerbsQp {
     uint32_t id;                    /* see VerbsWq; new after each RESET */
     RdmaQpInitAttr init;
     /*
-     * Taken for MODIFY and destroy: a thread with the BQL may stop a QP that
-     * the worker has jobs for.
+     * Protects the next three: a thread with the BQL may stop a QP that the
+     * worker modifies or destroys.
      */
     QemuMutex lock;
     struct ibv_qp *qp;              /* NULL: destroyed */
-    uint8_t host_state;             /* after the last MODIFY */
+    uint8_t host_state;             /* enum ibv_qp_state */
     unsigned stops;                 /* how often it was stopped */
     struct ibv_pd *pd;
     struct ibv_cq *send_cq, *recv_cq;
@@ -151,8 +151,9 @@ typedef struct VerbsQp {
     unsigned err_modifies;          /* MODIFYs to ERR in progress */
     bool sqe;                       /* SQE for the guest, RTS on the host */
     /*
-     * The host has the WQEs of the send queue up to @mark, and will not report
-     * when they are done. Local WQEs follow them.
+     * The newest posted send is @mark, a sequence number. It is unsignaled, so
+     * the host will not report its end, and local WQEs wait for that. In ERR,
+     * the host flushes a marker that is posted after it.
      */
     bool mark_wanted;
     uint32_t mark;
@@ -192,7 +193,7 @@ struct RdmaVerbs {
     uint8_t port_num;
     RdmaGidMode gid_mode;
     uint64_t max_memory;            /* bytes; 0: no limit */
-    bool cm;
+    bool cm;                        /* may the guest have QP 1? */
 
     /* while a device is attached */
     VerbsDev dev;
@@ -200,7 +201,7 @@ struct RdmaVerbs {
     VerbsWorker *worker;
     VerbsJob *cmd;                  /* the command in progress, or NULL */
     uint64_t pinned;                /* bytes of all regions; worker only */
-    bool running;
+    bool running;                   /* RDMA_RUN_RUNNING */
 
     /* by the device's numbers */
     GHashTable *pds;
@@ -212,7 +213,7 @@ struct RdmaVerbs {
     bool gsi_may_have_work[2];      /* by RdmaQueue */
     GHashTable *pulls;              /* set of QPs and SRQs to pull from, ... */
     GQueue pull_order;              /* ... and their order */
-    Notifier gsi_cq_failed;
+    Notifier gsi_cq_failed;         /* in @cq_failed */
     char *gsi_refusal;              /* the last reason to refuse it, or NULL */
     VerbsGid *gids;                 /* gid_table_len of them */
     bool gids_lookup_runs;          /* a job looks all of them up */
@@ -227,12 +228,12 @@ struct RdmaVerbs {
     GHashTable *srqs_by_id;
     GHashTable *mws_by_key;         /* rkey >> 8 */
     GHashTable *mrs_by_key;         /* lkey */
-    GHashTable *ahs;
+    GHashTable *ahs;                /* cache of address handles */
     GArray *ah_waiters;             /* ids of QPs that wait for room there */
     unsigned idle_ahs;              /* in @ahs, without users; at most */
     VerbsCounters *counters;
     GHashTable *groups;             /* worker; number of QPs by group */
-    uint32_t next_id;
+    uint32_t next_id;               /* of QPs and SRQs, see VerbsWq */
 
     struct ibv_comp_channel *channel;
     QEMUBH *cq_bh;

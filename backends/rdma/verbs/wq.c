@@ -10,7 +10,7 @@
  * QP in ERR, because not every device flushes late posts, and those that the
  * host refuses. A local one completes when all before it have. If those are not
  * signaled, the host does not report their end. The QP then goes to ERR, and
- * the host flushes a mark that is posted after them.
+ * the host flushes a marker that is posted after them.
  */
 #include "qemu/osdep.h"
 #include "int.h"
@@ -298,8 +298,8 @@ bool verbs_post_poison(VerbsQp *qp, uint64_t wr_id, VerbsAh *ah)
 }
 
 /*
- * The QP is in ERR: post a request after those whose end the host does not
- * report. The host flushes it, and verbs_wq_complete() handles that.
+ * The QP is in ERR: post a marker after the sends whose end the host does not
+ * report. The host flushes the marker, and complete_mark() retires them.
  */
 static void post_mark(VerbsQp *qp)
 {
