@@ -86,9 +86,8 @@ static int execute(Pvrdma *s, const Command *command, void *rsp)
 }
 
 /*
- * The driver believes a reply whatever it says, except that of MODIFY_QP: a
- * command fails by ERR, or if that was read already, by a reply that
- * acknowledges nothing.
+ * The driver checks err only in the reply of MODIFY_QP. Other commands fail by
+ * ERR or, if the driver has read ERR, by a reply without PVRDMA_ACK.
  */
 static void reply(Pvrdma *s, const Command *command, int ret,
                   PvrdmaRspHead *head)

@@ -24,7 +24,10 @@ static void put_guid(const Pvrdma *s, const uint8_t *mac, uint8_t *guid)
     memcpy(guid + 5, mac + 3, 3);
 }
 
-/* The driver divides by some of them, and computes with powers of 2. */
+/*
+ * The driver divides by max_qp, max_cq and max_srq, and refuses a max_uar that
+ * is not a power of 2. pvrdma_conf_check() has checked the properties.
+ */
 static void put_caps(Pvrdma *s, PvrdmaCaps *caps)
 {
     const RdmaBackendLimits *l = &s->hca.limits;

@@ -206,9 +206,12 @@ void pvrdma_put_qp_attr(PvrdmaQpAttr *p, const RdmaQpAttr *attr);
 
 /* state.c: what the device may do */
 
-/* May memory be touched? */
+/* May the device access guest memory? */
 bool pvrdma_is_active(Pvrdma *s);
-/* That may have changed: tell core and backend, now or in the bottom half. */
+/*
+ * The result of pvrdma_is_active() may have changed: update core and backend,
+ * in the bottom half if the device is busy.
+ */
 void pvrdma_update_running(Pvrdma *s);
 /* Of RdmaHcaOps: the same between enter and leave */
 void pvrdma_update_running_inside(RdmaHca *hca);
@@ -258,7 +261,7 @@ void pvrdma_decode_recv(RdmaHca *hca, RdmaHcaWq *wq, RdmaRecvWr *wr);
  */
 typedef int PvrdmaHandler(Pvrdma *s, const void *req, void *rsp);
 
-/* The handle in the request of a command that has but that */
+/* The handle in a request that is a PvrdmaCmdHandle */
 static inline uint32_t pvrdma_handle_of(const void *req)
 {
     return le32_to_cpu(((const PvrdmaCmdHandle *)req)->handle);
@@ -294,9 +297,12 @@ int pvrdma_srq_drop(Pvrdma *s, uint32_t srqn);
 
 /* cmd.c: the command slot */
 
-/* The driver requests a command. It may take a while: returns after that. */
+/*
+ * The driver wrote REQUEST: start the command in the slot. Returns when a
+ * synchronous command is done; another command may still be in progress.
+ */
 void pvrdma_cmd_request(Pvrdma *s);
-/* Go on with the one that is in progress, if any. */
+/* Continue the command in progress, if there is one. */
 void pvrdma_cmd_run(Pvrdma *s);
 void pvrdma_cmd_forget(Pvrdma *s);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The rings of the device: events, and CQs that have a completion. The driver
- * does not tell when it has consumed an entry: what finds no room waits, and is
- * tried again after a while.
+ * Rings that the device fills: events, and CQs with new completions. The driver
+ * does not report consumed entries, so a full ring is retried after RETRY_MS.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"

@@ -108,7 +108,7 @@ static void ring_qp(Pvrdma *s, uint32_t ctx, uint32_t value)
     if (!qp || qp->pd->context != ctx) {
         return;
     }
-    /* Ringing may be the end of the QP: look for it each time. */
+    /* rdma_hca_ring() may run a reset that frees the QP: look it up again. */
     if ((value & PVRDMA_UAR_QP_RECV) && !qp->srq) {
         rdma_hca_ring(&s->hca, &qp->rq);
         qp = rdma_hca_table_get(&s->hca.qps, value & PVRDMA_UAR_HANDLE);

@@ -70,7 +70,10 @@ static PvrdmaRing *ring_of(const RdmaHcaWq *wq)
     return wq->opaque;
 }
 
-/* How many WQEs there are that were not taken; false: the guest counts wrong */
+/*
+ * Count the WQEs that the driver has posted and the device has not taken. False
+ * if the tail is invalid.
+ */
 static bool posted(Pvrdma *s, const PvrdmaRing *ring, uint32_t *n)
 {
     uint32_t tail;
@@ -171,7 +174,10 @@ static RdmaNext go_to_sleep(RdmaHca *hca, RdmaHcaWq *wq)
     return RDMA_NEXT_NONE;
 }
 
-/* Of a QP in RESET: the driver sets both indices to 0 after the reply. */
+/*
+ * The driver sets both indices to 0 only after the reply to RESET: do not
+ * access them until the QP leaves RESET.
+ */
 static void drain(RdmaHca *hca, RdmaHcaWq *wq, uint32_t n)
 {
     PvrdmaRing *ring = ring_of(wq);
