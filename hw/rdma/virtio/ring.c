@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Virtqueues without regard to their use: check the driver's rings, find a
- * virtqueue for a new object, and mark it when the object is gone
+ * Virtqueues in general: check the driver's rings, find a virtqueue for a new
+ * object, and mark it when the object is gone
  */
 #include "qemu/osdep.h"
 #include "qemu/bitops.h"
