@@ -289,8 +289,8 @@ RdmaHcaPd *rdma_hca_pd_add(RdmaHca *hca, uint32_t pdn);
 /* Does the list have @npages, and enough levels for them? 0 or -EINVAL. */
 int rdma_hca_pages_check_num(const RdmaHcaPages *p, uint64_t npages);
 /*
- * Add @npages to hca->mr_pages; -ENOMEM if that exceeds hca->max_mr_pages. To
- * undo this, subtract them.
+ * Charge @npages; -ENOMEM if the sum exceeds hca->max_mr_pages. To undo this,
+ * subtract them from hca->mr_pages.
  */
 int rdma_hca_pages_charge(RdmaHca *hca, uint32_t npages);
 /*
