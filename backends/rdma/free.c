@@ -52,7 +52,7 @@ static void free_slice(void *opaque)
     }
 }
 
-static void add(void *opaque)
+static void add_garbage(void *opaque)
 {
     Garbage *g = opaque;
 
@@ -82,8 +82,8 @@ void rdma_backend_free(void *mem, size_t size)
     g->at = ROUND_UP((uintptr_t)mem, page);
     g->end = ROUND_DOWN((uintptr_t)mem + size, page);
     if (bql_locked()) {
-        add(g);
+        add_garbage(g);
     } else {
-        aio_bh_schedule_oneshot(qemu_get_aio_context(), add, g);
+        aio_bh_schedule_oneshot(qemu_get_aio_context(), add_garbage, g);
     }
 }

@@ -2,9 +2,9 @@
 /*
  * Guest RAM at host addresses that are kept until the memory map changes.
  *
- * Readers, the iothread among them, take RCU's lock only. A table does not
- * change after it is published. It has references to what it names, and is
- * freed under the BQL, which may be where RAM that was unplugged ends.
+ * Readers, such as the iothread, take only RCU's lock. A table does not change
+ * after it is published. It holds references to its memory regions. It is freed
+ * under the BQL, because that may free RAM that was unplugged.
  */
 #include "qemu/osdep.h"
 #include "qemu/rcu.h"
@@ -89,8 +89,8 @@ static void set_table(RdmaRam *ram, RdmaRamTable *table)
 }
 
 /*
- * The map may have changed. The BQL has been held since it did, so that nothing
- * which the old table names is gone yet.
+ * The memory map may have changed. The BQL has been held since then, so the
+ * memory in the old table still exists.
  */
 static void on_commit(MemoryListener *listener)
 {
@@ -122,7 +122,7 @@ void rdma_ram_cleanup(RdmaRam *ram)
     set_table(ram, NULL);
 }
 
-/* What the table does not have: it may be behind an IOMMU. */
+/* Find memory that is not in the table, such as memory behind an IOMMU. */
 static G_GNUC_NO_INLINE
 void *translate(AddressSpace *as, uint64_t addr, uint64_t *len, bool is_write)
 {
@@ -131,9 +131,9 @@ void *translate(AddressSpace *as, uint64_t addr, uint64_t *len, bool is_write)
     MemoryRegion *mr;
 
     /*
-     * Not dma_memory_map(): where there is no RAM that reads or writes a bounce
-     * buffer. Registers may act when they are read, and may be those of this
-     * very device, in the middle of its work.
+     * Do not use dma_memory_map(): outside of RAM it reads or writes a bounce
+     * buffer. A register may act when it is read, and may belong to this
+     * device, which is in the middle of its work.
      */
     mr = address_space_translate(as, addr, &offset, &part, is_write,
                                  MEMTXATTRS_UNSPECIFIED);
@@ -179,7 +179,7 @@ void rdma_ram_written(const RdmaRam *ram, void *host, uint64_t len)
     }
     mr = memory_region_from_host(host, &offset);
     if (mr) {
-        /* As if it had been mapped: QEMU marks it when it is unmapped. */
+        /* Have QEMU mark the memory as written, as it does for mappings. */
         memory_region_ref(mr);
         address_space_unmap(ram->as, host, len, true, len);
     }

@@ -175,7 +175,7 @@ static void roce_transmit(RdmaRoce *r, int64_t now)
 
         roce_tx_done(r->engine, &r->tx);
         if (!sent) {
-            /* Until the netdev or the receiver reports that it is sent. */
+            /* Wait until the netdev or the receiver reports that it is sent. */
             trace_rdma_roce_tx_blocked(r);
             roce_update_blocked(r);
         }
@@ -256,7 +256,7 @@ void rdma_roce_run(RdmaRoce *r)
             return;
         }
         if (!rb->ctx) {
-            /* Else keep it: the iothread's roce_bh() may have put it off. */
+            /* With an iothread keep it: roce_bh() may have deferred itself. */
             rdma_backend_forget_pending(rb, ROCE_PENDING_RUN);
         }
         rdma_backend_enter(rb);
@@ -311,10 +311,10 @@ static void roce_bh(void *opaque)
         rdma_roce_shm_retry(r->shm);
     }
     roce_begin_turn(r);
-    /* It would start this turn a second time. */
+    /* This bottom half would start the turn a second time. */
     qemu_bh_cancel(r->turn);
     if (!timer_pending(r->timer)) {
-        /* It fired while another thread had entered. */
+        /* The timer fired while another thread had entered. */
         r->armed = ROCE_NO_DEADLINE;
     }
     rdma_roce_run(r);

@@ -188,29 +188,29 @@ int rdma_roce_shm_peek(RoceShmRing *ring, const uint8_t **frame, size_t *size,
                        bool *checked)
 {
     uint32_t head = le32_to_cpu(qatomic_load_acquire(&ring->header->head));
-    uint32_t there = head - ring->pos;
+    uint32_t filled = head - ring->pos;
     uint32_t to_end = ring->size - (ring->pos & (ring->size - 1));
     RoceShmRecord *record = record_at(ring, ring->pos);
     uint32_t len;
 
-    if (!there) {
+    if (!filled) {
         return 0;
     }
-    if (there > ring->size || there % RECORD_ALIGN) {
+    if (filled > ring->size || filled % RECORD_ALIGN) {
         return -EPROTO;
     }
     len = le32_to_cpu(qatomic_read(&record->size));
     if (len == RECORD_SKIP) {
-        if (there <= to_end) {
+        if (filled <= to_end) {
             return -EPROTO;
         }
         ring->pos += to_end;
-        there -= to_end;
+        filled -= to_end;
         to_end = ring->size;
         record = record_at(ring, ring->pos);
         len = le32_to_cpu(qatomic_read(&record->size));
     }
-    if (!len || len > ROCE_MAX_FRAME || record_len(len) > there ||
+    if (!len || len > ROCE_MAX_FRAME || record_len(len) > filled ||
         record_len(len) > to_end) {
         return -EPROTO;
     }

@@ -97,8 +97,8 @@ typedef struct VerbsWqe {
 
 /*
  * A queue of work requests. The wr_id that the host gets has the @id of the QP
- * or SRQ in the upper half. The lower half has the sequence number, or the slot of
- * an SRQ, shifted left by 1; bit 0 is set for receives.
+ * or SRQ in the upper half. The lower half has the sequence number, or the slot
+ * of an SRQ, shifted left by 1; bit 0 is set for receives.
  */
 typedef struct VerbsWq {
     VerbsWqe *wqe;                  /* a ring, or the slots of an SRQ */
