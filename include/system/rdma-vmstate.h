@@ -9,6 +9,15 @@
 #include "migration/vmstate.h"
 #include "qapi/error.h"
 
+/* An enum, of which the caller checks that it has 4 bytes */
+#define VMSTATE_RDMA_ENUM(field_, state) {      \
+    .name = #field_,                            \
+    .info = &vmstate_info_uint32,               \
+    .size = sizeof(uint32_t),                   \
+    .flags = VMS_SINGLE,                        \
+    .offset = offsetof(state, field_),          \
+}
+
 /* vmstate_load_state() of 10.0, and of 10.2 */
 typedef int (*RdmaVMStateLoad)(QEMUFile *, const VMStateDescription *, void *,
                                int);

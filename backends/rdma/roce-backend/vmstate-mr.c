@@ -10,7 +10,7 @@
 #include "rdma/roce-state.h"
 #include "vmstate.h"
 
-/* VMSTATE_ENUM() saves 4 bytes. */
+/* VMSTATE_RDMA_ENUM() saves 4 bytes. */
 QEMU_BUILD_BUG_ON(sizeof(RdmaMrType) != sizeof(uint32_t));
 QEMU_BUILD_BUG_ON(sizeof(RdmaMwType) != sizeof(uint32_t));
 
@@ -23,7 +23,7 @@ static const VMStateDescription vmstate_mr = {
     .fields = (const VMStateField[]) {
         VMSTATE_UINT32(attr.mrn, RoceMrImage),
         VMSTATE_UINT32(attr.pdn, RoceMrImage),
-        VMSTATE_ENUM(attr.type, RoceMrImage),
+        VMSTATE_RDMA_ENUM(attr.type, RoceMrImage),
         VMSTATE_UINT32(attr.access, RoceMrImage),
         VMSTATE_UINT32(attr.lkey, RoceMrImage),
         VMSTATE_UINT32(attr.rkey, RoceMrImage),
@@ -121,7 +121,7 @@ static const VMStateDescription vmstate_mw = {
     .fields = (const VMStateField[]) {
         VMSTATE_UINT32(attr.mwn, RoceMwImage),
         VMSTATE_UINT32(attr.pdn, RoceMwImage),
-        VMSTATE_ENUM(attr.type, RoceMwImage),
+        VMSTATE_RDMA_ENUM(attr.type, RoceMwImage),
         VMSTATE_UINT32(attr.rkey, RoceMwImage),
         VMSTATE_UINT8(bound, RoceMwImage),
         VMSTATE_UINT32(mrn, RoceMwImage),

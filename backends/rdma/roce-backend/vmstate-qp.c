@@ -34,7 +34,7 @@ static const VMStateDescription vmstate_init_attr = {
     .fields = (const VMStateField[]) {
         VMSTATE_UINT32(qpn, RdmaQpInitAttr),
         VMSTATE_UINT32(pdn, RdmaQpInitAttr),
-        VMSTATE_ENUM(qp_type, RdmaQpInitAttr),
+        VMSTATE_RDMA_ENUM(qp_type, RdmaQpInitAttr),
         VMSTATE_BOOL(sq_sig_all, RdmaQpInitAttr),
         VMSTATE_UINT32(send_cqn, RdmaQpInitAttr),
         VMSTATE_UINT32(recv_cqn, RdmaQpInitAttr),

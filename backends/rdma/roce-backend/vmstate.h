@@ -12,14 +12,6 @@
 
 #include "int.h"
 
-#define VMSTATE_ENUM(field_, state) {           \
-    .name = #field_,                            \
-    .info = &vmstate_info_uint32,               \
-    .size = sizeof(uint32_t),                   \
-    .flags = VMS_SINGLE,                        \
-    .offset = offsetof(state, field_),          \
-}
-
 /* A list that @info_ saves and loads */
 #define VMSTATE_OBJECTS(name_, info_) {         \
     .name = name_,                              \

@@ -4,6 +4,7 @@
  * backend, and the callbacks of the backend.
  */
 #include "qemu/osdep.h"
+#include "migration/blocker.h"
 #include "qapi/error.h"
 #include "qemu/cutils.h"
 #include "qemu/lockable.h"
@@ -231,10 +232,30 @@ bool rdma_hca_backend_get(RdmaHca *hca, const char *netdev,
            object_property_set_str(OBJECT(hca->backend), "mac", text, errp);
 }
 
+static bool block_migration(RdmaHca *hca, Error **errp)
+{
+    if (hca->bc->vmsd) {
+        return true;
+    }
+    error_setg(&hca->migration_blocker, "%s cannot be migrated: the state of "
+               "its backend (%s) stays on this host; with the backend %s it "
+               "can", object_get_typename(OBJECT(hca->dev)),
+               object_get_typename(OBJECT(hca->backend)),
+               TYPE_RDMA_BACKEND_DEFAULT);
+    return migrate_add_blocker(&hca->migration_blocker, errp) == 0;
+}
+
 bool rdma_hca_attach(RdmaHca *hca, AddressSpace *dma_as, Error **errp)
 {
-    return rdma_backend_attach(hca->backend, &client_ops, hca, dma_as,
-                               hca->ctx, &hca->limits, errp);
+    if (!rdma_backend_attach(hca->backend, &client_ops, hca, dma_as,
+                             hca->ctx, &hca->limits, errp)) {
+        return false;
+    }
+    if (!block_migration(hca, errp)) {
+        rdma_backend_detach(hca->backend);
+        return false;
+    }
+    return true;
 }
 
 void rdma_hca_use_extensions(RdmaHca *hca, uint32_t extensions)
@@ -255,6 +276,7 @@ void rdma_hca_detach(RdmaHca *hca)
         }
     }
     rdma_backend_detach(hca->backend);
+    migrate_del_blocker(&hca->migration_blocker);
     rdma_hca_backend_put(hca);
 }
 

@@ -7,18 +7,16 @@
 #include "trace.h"
 #include "int.h"
 
-void rdma_hca_cq_add(RdmaHca *hca, RdmaHcaCq *cq, uint32_t cqn, uint32_t cqe)
+void rdma_hca_cq_add(RdmaHca *hca, RdmaHcaCq *cq)
 {
-    cq->cqn = cqn;
-    cq->cqe = cqe;
-    rdma_hca_table_set(&hca->cqs, cqn, cq);
+    rdma_hca_table_set(&hca->cqs, cq->cqn, cq);
 }
 
 void rdma_hca_cq_remove(RdmaHca *hca, RdmaHcaCq *cq)
 {
     rdma_hca_table_clear(&hca->cqs, cq->cqn);
     rdma_hca_events_forget(hca, RDMA_HCA_EVENT_OF_CQ, cq->cqn);
-    hca->ops->free_cq(hca, cq);
+    hca->ops->cq->free(hca, cq);
 }
 
 int rdma_hca_cq_create(RdmaHca *hca, RdmaHcaCq *cq)

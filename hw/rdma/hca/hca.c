@@ -108,7 +108,8 @@ static void remove_cqs(RdmaHca *hca, bool eqs)
     }
 }
 
-void rdma_hca_objects_reset(RdmaHca *hca)
+/* Remove all objects, after the backend has removed its own. */
+static void reset_objects(RdmaHca *hca)
 {
     RdmaHcaSrq *srq;
     RdmaHcaMr *mr;
@@ -140,7 +141,7 @@ void rdma_hca_reset(RdmaHca *hca)
 {
     hca->bc->reset(hca->backend);
     rdma_hca_events_reset(hca);
-    rdma_hca_objects_reset(hca);
+    reset_objects(hca);
     rdma_hca_counters_set(hca, NULL);
     hca->extensions = 0;
     rdma_hca_bhs_reset(hca);
@@ -148,7 +149,7 @@ void rdma_hca_reset(RdmaHca *hca)
 
 void rdma_hca_free(RdmaHca *hca)
 {
-    rdma_hca_objects_reset(hca);
+    reset_objects(hca);
     rdma_hca_table_free(&hca->qps);
     rdma_hca_table_free(&hca->srqs);
     rdma_hca_table_free(&hca->mrs);

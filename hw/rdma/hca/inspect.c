@@ -138,7 +138,7 @@ static void add_mr(RdmaHca *hca, const void *obj, bool detail, Ends *ends)
     info->type = mr->mw_type == RDMA_MW_TYPE_1 ? RDMA_MEMORY_TYPE_MW_TYPE_1 :
                  mr->mw_type ? RDMA_MEMORY_TYPE_MW_TYPE_2
                              : (RdmaMemoryType)mr->type;
-    info->pdn = mr->pd->pdn;
+    info->pdn = mr->pdn;
     info->lkey = in.mr.lkey;
     info->rkey = in.mr.rkey;
     info->valid = in.mr.valid;

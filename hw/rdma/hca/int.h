@@ -213,6 +213,10 @@ void rdma_hca_events_init(RdmaHca *hca);
 void rdma_hca_events_free(RdmaHca *hca);
 /* Device reset: drop all pending events. */
 void rdma_hca_events_reset(RdmaHca *hca);
+/* For migration: the most events that can be pending */
+uint32_t rdma_hca_events_max(RdmaHca *hca);
+/* Add a copy of @event. False if it is pending, or there is no such object. */
+bool rdma_hca_event_load(RdmaHca *hca, const RdmaEvent *event);
 
 /* cq.c: completions */
 
@@ -222,7 +226,11 @@ bool rdma_hca_cq_complete(RdmaHca *hca, RdmaHcaCq *cq, const RdmaWc *wc,
 /* QP @qpn was reset or is gone: drop its completions that wait for room. */
 void rdma_hca_cq_forget_qp(RdmaHca *hca, RdmaHcaCq *cq, uint32_t qpn);
 
-/* Remove an object from its table, and free it; hca.h has the _add(). */
+/* Enter @pd, which has its number, into the table. */
+void rdma_hca_pd_add(RdmaHca *hca, RdmaHcaPd *pd);
+/* Enter the region or window @mr, which has its number and that of its PD. */
+void rdma_hca_mr_add(RdmaHca *hca, RdmaHcaMr *mr);
+/* Remove an object from its table, and free it; hca.h has other _add(). */
 void rdma_hca_pd_remove(RdmaHca *hca, RdmaHcaPd *pd);
 /* @mr is a region or a window. */
 void rdma_hca_mr_remove(RdmaHca *hca, RdmaHcaMr *mr);
@@ -268,6 +276,8 @@ void rdma_hca_wq_init(RdmaHcaWq *wq, RdmaQueue kind, uint32_t id,
 bool rdma_hca_wq_take(RdmaHca *hca, RdmaHcaWq *wq);
 /* Undo the last rdma_hca_wq_take() of this queue. */
 void rdma_hca_wq_put_back(RdmaHca *hca, RdmaHcaWq *wq);
+/* Add a copy of @inflight as the newest WQE. */
+void rdma_hca_wq_push(RdmaHcaWq *wq, const RdmaHcaInflight *inflight);
 /* The newest WQE in flight */
 RdmaHcaInflight *rdma_hca_wq_newest(RdmaHcaWq *wq);
 /* RdmaHcaWqOps.check() and sleep(), also for a queue that may be broken */
@@ -296,9 +306,18 @@ void rdma_hca_bhs_init(RdmaHca *hca);
 void rdma_hca_bhs_reset(RdmaHca *hca);
 void rdma_hca_bhs_free(RdmaHca *hca);
 
-/* loaded.c */
+/*
+ * loaded.c: comparison of the backend's objects in a migration stream with the
+ * device's. Call begin and end around the backend's part of the stream.
+ */
 
 /* For RdmaBackendClientOps.loaded() */
 bool rdma_hca_loaded(RdmaHca *hca, const RdmaLoaded *obj);
+void rdma_hca_load_begin(RdmaHca *hca);
+/* Has the backend loaded all objects of the device? If not, report an error. */
+bool rdma_hca_load_end(RdmaHca *hca);
+
+/* vmstate-object.c: the tables of objects, as a part of the migration stream */
+extern const VMStateDescription vmstate_rdma_hca_objects;
 
 #endif

@@ -21,11 +21,7 @@ static bool loaded_qp(RdmaHca *hca, const RdmaQpInitAttr *init,
            qp->init.has_srq == init->has_srq &&
            qp->init.srqn == init->srqn &&
            qp->init.block_mcast_loopback == init->block_mcast_loopback &&
-           qp->init.cap.max_send_wr == init->cap.max_send_wr &&
-           qp->init.cap.max_recv_wr == init->cap.max_recv_wr &&
-           qp->init.cap.max_send_sge == init->cap.max_send_sge &&
-           qp->init.cap.max_recv_sge == init->cap.max_recv_sge &&
-           qp->init.cap.max_inline_data == init->cap.max_inline_data &&
+           !memcmp(&qp->init.cap, &init->cap, sizeof(init->cap)) &&
            nsend == qp->sq.count + qp->sq.stale &&
            nrecv == qp->rq.count + qp->rq.stale;
 }
@@ -35,7 +31,7 @@ static bool loaded_mr(RdmaHca *hca, const RdmaMrAttr *attr, uint64_t npages)
     const RdmaHcaMr *mr = rdma_hca_mr_get(hca, attr->mrn);
 
     hca->loaded.mrs++;
-    if (!mr || mr->pd->pdn != attr->pdn || mr->type != attr->type ||
+    if (!mr || mr->pdn != attr->pdn || mr->type != attr->type ||
         mr->max_pages != attr->max_pages) {
         return false;
     }
@@ -54,7 +50,7 @@ static bool loaded_mw(RdmaHca *hca, const RdmaMwAttr *attr)
     const RdmaHcaMr *mw = rdma_hca_table_get(&hca->mrs, attr->mwn);
 
     hca->loaded.mws++;
-    return mw && mw->mw_type == attr->type && mw->pd->pdn == attr->pdn;
+    return mw && mw->mw_type == attr->type && mw->pdn == attr->pdn;
 }
 
 static bool loaded_srq(RdmaHca *hca, const RdmaSrqAttr *attr)

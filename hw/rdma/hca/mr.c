@@ -57,17 +57,12 @@ uint32_t rdma_hca_mr_new_key(uint32_t mrn)
     return mrn << 8 | low;
 }
 
-RdmaHcaMr *rdma_hca_mr_add(RdmaHca *hca, uint32_t mrn, RdmaHcaPd *pd,
-                           uint32_t type)
+void rdma_hca_mr_add(RdmaHca *hca, RdmaHcaMr *mr)
 {
-    RdmaHcaMr *mr = g_new0(RdmaHcaMr, 1);
-
-    mr->mrn = mrn;
-    mr->type = type;
-    mr->pd = pd;
-    pd->users++;
-    rdma_hca_table_set(&hca->mrs, mrn, mr);
-    return mr;
+    mr->pd = rdma_hca_table_get(&hca->pds, mr->pdn);
+    mr->pd->users++;
+    hca->n_mws += mr->mw_type != 0;
+    rdma_hca_table_set(&hca->mrs, mr->mrn, mr);
 }
 
 void rdma_hca_mr_remove(RdmaHca *hca, RdmaHcaMr *mr)
@@ -120,7 +115,6 @@ static int check_create(RdmaHca *hca, const RdmaMrAttr *attr)
 
 static int create(RdmaHca *hca, RdmaMrAttr *attr)
 {
-    RdmaHcaPd *pd = rdma_hca_table_get(&hca->pds, attr->pdn);
     RdmaHcaMr *mr;
     int ret;
 
@@ -130,9 +124,13 @@ static int create(RdmaHca *hca, RdmaMrAttr *attr)
     /* A fast registration needs an rkey: REG_MR sets its access rights. */
     attr->rkey = (attr->access & ACCESS_PEERS) ||
                  attr->type == RDMA_MR_FAST_REG ? attr->lkey : 0;
-    mr = rdma_hca_mr_add(hca, attr->mrn, pd, attr->type);
+    mr = g_new0(RdmaHcaMr, 1);
+    mr->mrn = attr->mrn;
+    mr->pdn = attr->pdn;
+    mr->type = attr->type;
     mr->max_pages = attr->max_pages;
     mr->npages = attr->npages;
+    rdma_hca_mr_add(hca, mr);
     trace_rdma_hca_mr_create(hca->owner, mr->mrn, mr->type, attr->lkey,
                              attr->access, attr->iova, attr->length);
     ret = hca->bc->create_mr(hca->backend, attr);
@@ -210,7 +208,7 @@ static int rereg(RdmaHca *hca, uint32_t flags, RdmaMrAttr *attr)
     attr->type = mr->type;
     attr->access &= flags & RDMA_REREG_ACCESS ? ACCESS_EFFECTIVE : 0;
     if (!(flags & RDMA_REREG_PD)) {
-        attr->pdn = mr->pd->pdn;
+        attr->pdn = mr->pdn;
     }
     renew_keys(mr, flags, attr);
     trace_rdma_hca_mr_rereg(hca->owner, mr->mrn, flags, attr->lkey);
@@ -223,7 +221,8 @@ static int rereg(RdmaHca *hca, uint32_t flags, RdmaMrAttr *attr)
     mr->key = attr->lkey;
     mr->rkey = attr->rkey;
     mr->pd->users--;
-    mr->pd = rdma_hca_table_get(&hca->pds, attr->pdn);
+    mr->pdn = attr->pdn;
+    mr->pd = rdma_hca_table_get(&hca->pds, mr->pdn);
     mr->pd->users++;
     if (attr->npages) {
         hca->mr_pages -= mr->npages;

@@ -7,18 +7,6 @@
 #include "trace.h"
 #include "int.h"
 
-RdmaHcaMr *rdma_hca_mw_add(RdmaHca *hca, const RdmaMwAttr *attr)
-{
-    RdmaHcaMr *mw = rdma_hca_mr_add(hca, attr->mwn,
-                                    rdma_hca_table_get(&hca->pds, attr->pdn),
-                                    0);
-
-    mw->mw_type = attr->type;
-    mw->rkey = attr->rkey;
-    hca->n_mws++;
-    return mw;
-}
-
 int rdma_hca_mw_alloc(RdmaHca *hca, RdmaMwAttr *attr)
 {
     RdmaHcaMr *mw;
@@ -36,7 +24,12 @@ int rdma_hca_mw_alloc(RdmaHca *hca, RdmaMwAttr *attr)
         return -ENOMEM;
     }
     attr->rkey = rdma_hca_mr_new_key(attr->mwn);
-    mw = rdma_hca_mw_add(hca, attr);
+    mw = g_new0(RdmaHcaMr, 1);
+    mw->mrn = attr->mwn;
+    mw->pdn = attr->pdn;
+    mw->mw_type = attr->type;
+    mw->rkey = attr->rkey;
+    rdma_hca_mr_add(hca, mw);
     ret = hca->bc->create_mw(hca->backend, attr);
     if (ret) {
         rdma_hca_mr_remove(hca, mw);

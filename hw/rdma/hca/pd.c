@@ -5,13 +5,9 @@
 #include "qemu/osdep.h"
 #include "int.h"
 
-RdmaHcaPd *rdma_hca_pd_add(RdmaHca *hca, uint32_t pdn)
+void rdma_hca_pd_add(RdmaHca *hca, RdmaHcaPd *pd)
 {
-    RdmaHcaPd *pd = g_new0(RdmaHcaPd, 1);
-
-    pd->pdn = pdn;
-    rdma_hca_table_set(&hca->pds, pdn, pd);
-    return pd;
+    rdma_hca_table_set(&hca->pds, pd->pdn, pd);
 }
 
 void rdma_hca_pd_remove(RdmaHca *hca, RdmaHcaPd *pd)
@@ -28,7 +24,9 @@ int rdma_hca_pd_create(RdmaHca *hca, uint32_t *pdn)
     if (!rdma_hca_table_find(&hca->pds, pdn)) {
         return -ENOMEM;
     }
-    pd = rdma_hca_pd_add(hca, *pdn);
+    pd = g_new0(RdmaHcaPd, 1);
+    pd->pdn = *pdn;
+    rdma_hca_pd_add(hca, pd);
     ret = hca->bc->create_pd ? hca->bc->create_pd(hca->backend, *pdn) : 0;
     if (ret) {
         rdma_hca_pd_remove(hca, pd);

@@ -91,11 +91,11 @@ int rdma_hca_qp_find(RdmaHca *hca, RdmaQpType type, uint32_t *qpn)
     return rdma_hca_table_find(t, qpn) && *qpn != RDMA_QPN_GSI ? 0 : -ENOMEM;
 }
 
-void rdma_hca_qp_add(RdmaHca *hca, RdmaHcaQp *qp, const RdmaQpInitAttr *init)
+void rdma_hca_qp_add(RdmaHca *hca, RdmaHcaQp *qp)
 {
+    const RdmaQpInitAttr *init = &qp->init;
     const RdmaQpCap *cap = &init->cap;
 
-    qp->init = *init;
     qp->pd = rdma_hca_table_get(&hca->pds, init->pdn);
     qp->send_cq = rdma_hca_cq_get(hca, init->send_cqn);
     qp->recv_cq = rdma_hca_cq_get(hca, init->recv_cqn);
@@ -134,7 +134,7 @@ void rdma_hca_qp_remove(RdmaHca *hca, RdmaHcaQp *qp)
     rdma_hca_wq_forget(hca, &qp->sq);
     g_free(qp->sq.inflight);
     g_free(qp->rq.inflight);
-    hca->ops->free_qp(hca, qp);
+    hca->ops->qp->free(hca, qp);
 }
 
 int rdma_hca_qp_create(RdmaHca *hca, RdmaHcaQp *qp)

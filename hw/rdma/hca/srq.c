@@ -20,9 +20,10 @@ int rdma_hca_srq_check(RdmaHca *hca, const RdmaSrqAttr *attr)
            ? 0 : -EINVAL;
 }
 
-void rdma_hca_srq_add(RdmaHca *hca, RdmaHcaSrq *srq, const RdmaSrqAttr *attr)
+void rdma_hca_srq_add(RdmaHca *hca, RdmaHcaSrq *srq)
 {
-    srq->attr = *attr;
+    const RdmaSrqAttr *attr = &srq->attr;
+
     srq->pd = rdma_hca_table_get(&hca->pds, attr->pdn);
     srq->pd->users++;
     rdma_hca_wq_init(&srq->wq, RDMA_SRQ, attr->srqn, attr->max_sge, 0);
@@ -35,7 +36,7 @@ void rdma_hca_srq_remove(RdmaHca *hca, RdmaHcaSrq *srq)
     rdma_hca_events_forget(hca, RDMA_HCA_EVENT_OF_SRQ, srq->attr.srqn);
     srq->pd->users--;
     g_free(srq->wq.inflight);
-    hca->ops->free_srq(hca, srq);
+    hca->ops->srq->free(hca, srq);
 }
 
 int rdma_hca_srq_create(RdmaHca *hca, RdmaHcaSrq *srq)

@@ -70,7 +70,9 @@ int pvrdma_create_cq(Pvrdma *s, const void *req, void *rsp)
     cq->npages = npages;
     pvrdma_ring_init(&cq->ring, pages[0] + offsetof(PvrdmaStatePage, rx),
                      pages + STATE_PAGE, cqe, sizeof(PvrdmaCqe));
-    rdma_hca_cq_add(&s->hca, &cq->core, cqn, cqe);
+    cq->core.cqn = cqn;
+    cq->core.cqe = cqe;
+    rdma_hca_cq_add(&s->hca, &cq->core);
     p->handle = cpu_to_le32(cqn);
     p->cqe = cpu_to_le32(cqe);
     return rdma_hca_cq_create(&s->hca, &cq->core);
@@ -135,7 +137,8 @@ int pvrdma_create_srq(Pvrdma *s, const void *req, void *rsp)
                      pages + STATE_PAGE, attr.max_wr, stride);
     srq->core.wq.ops = &pvrdma_wq_ops;
     srq->core.wq.opaque = &srq->ring;
-    rdma_hca_srq_add(&s->hca, &srq->core, &attr);
+    srq->core.attr = attr;
+    rdma_hca_srq_add(&s->hca, &srq->core);
     p->handle = cpu_to_le32(attr.srqn);
     return rdma_hca_srq_create(&s->hca, &srq->core);
 }
@@ -263,7 +266,8 @@ static PvrdmaQp *add_qp(Pvrdma *s, const PvrdmaCmdCreateQp *cmd,
                          pvrdma_recv_stride(cap->max_recv_sge));
         qp->rq.stopped = true;
     }
-    rdma_hca_qp_add(&s->hca, &qp->core, init);
+    qp->core.init = *init;
+    rdma_hca_qp_add(&s->hca, &qp->core);
     return qp;
 }
 

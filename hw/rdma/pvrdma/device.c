@@ -74,30 +74,34 @@ static void run_pending(RdmaHca *hca, uint32_t pending)
     }
 }
 
-static void free_cq(RdmaHca *hca, RdmaHcaCq *core)
+static void free_cq(RdmaHca *hca, void *obj)
 {
-    PvrdmaCq *cq = pvrdma_cq(core);
+    PvrdmaCq *cq = obj;
 
     pvrdma_notify_forget(pvrdma_of(hca), cq);
     rdma_hca_pages_free(hca, cq->pages, cq->npages);
     g_free(cq);
 }
 
-static void free_srq(RdmaHca *hca, RdmaHcaSrq *core)
+static void free_srq(RdmaHca *hca, void *obj)
 {
-    PvrdmaSrq *srq = pvrdma_srq(core);
+    PvrdmaSrq *srq = obj;
 
     rdma_hca_pages_free(hca, srq->pages, srq->npages);
     g_free(srq);
 }
 
-static void free_qp(RdmaHca *hca, RdmaHcaQp *core)
+static void free_qp(RdmaHca *hca, void *obj)
 {
-    PvrdmaQp *qp = pvrdma_qp(core);
+    PvrdmaQp *qp = obj;
 
     rdma_hca_pages_free(hca, qp->pages, qp->npages);
     g_free(qp);
 }
+
+static const RdmaHcaObjectOps cqs = { .free = free_cq };
+static const RdmaHcaObjectOps srqs = { .free = free_srq };
+static const RdmaHcaObjectOps qps = { .free = free_qp };
 
 static const RdmaHcaOps hca_ops = {
     .is_active = is_active,
@@ -107,9 +111,9 @@ static const RdmaHcaOps hca_ops = {
     .port_changed = port_changed,
     .decode_send = pvrdma_decode_send,
     .decode_recv = pvrdma_decode_recv,
-    .free_cq = free_cq,
-    .free_srq = free_srq,
-    .free_qp = free_qp,
+    .cq = &cqs,
+    .srq = &srqs,
+    .qp = &qps,
     .update_running = pvrdma_update_running_inside,
     .serve = serve,
     .resume = resume,

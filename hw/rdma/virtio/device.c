@@ -3,7 +3,6 @@
  * virtio-rdma: the device as QEMU and the transport see it.
  */
 #include "qemu/osdep.h"
-#include "migration/blocker.h"
 #include "qapi/error.h"
 #include "qemu/bitmap.h"
 #include "qemu/log.h"
@@ -29,19 +28,6 @@ static void virtio_rdma_get_config(VirtIODevice *vdev, uint8_t *config)
 }
 
 /* Realize */
-
-static bool block_migration(VirtIORdma *s, Error **errp)
-{
-    if (s->hca.bc->vmsd) {
-        return true;
-    }
-    error_setg(&s->migration_blocker, "virtio-rdma cannot be migrated: the "
-               "state of its backend (%s) stays on this host; with the "
-               "backend %s it can",
-               object_get_typename(OBJECT(s->hca.backend)),
-               TYPE_RDMA_BACKEND_DEFAULT);
-    return migrate_add_blocker(&s->migration_blocker, errp) == 0;
-}
 
 static void add_queues(VirtIORdma *s)
 {
@@ -80,7 +66,7 @@ static void virtio_rdma_realize(DeviceState *dev, Error **errp)
         rdma_hca_backend_put(&s->hca);
         return;
     }
-    if (!virtio_rdma_features_restrict(s, errp) || !block_migration(s, errp)) {
+    if (!virtio_rdma_features_restrict(s, errp)) {
         rdma_hca_detach(&s->hca);
         return;
     }

@@ -13,6 +13,7 @@
 void virtio_rdma_eq_attach(VirtIORdmaCq *cq, VirtIORdmaCq *eq)
 {
     cq->eq = eq;
+    cq->eqn = eq->core.cqn;
     eq->core.users++;
 }
 

@@ -4,22 +4,29 @@
  * allocate and free them
  */
 #include "qemu/osdep.h"
-#include "qemu/bitmap.h"
 #include "queue.h"
+
+void virtio_rdma_cq_init(VirtIORdmaCq *cq)
+{
+    QTAILQ_INIT(&cq->events);
+}
 
 VirtIORdmaCq *virtio_rdma_cq_add(VirtIORdma *s, uint32_t cqn, uint32_t cqe)
 {
     VirtIORdmaCq *cq = g_new0(VirtIORdmaCq, 1);
 
-    QTAILQ_INIT(&cq->events);
-    rdma_hca_cq_add(&s->hca, &cq->core, cqn, cqe);
+    virtio_rdma_cq_init(cq);
+    cq->eqn = VIRTIO_RDMA_EQN_NONE;
+    cq->core.cqn = cqn;
+    cq->core.cqe = cqe;
+    rdma_hca_cq_add(&s->hca, &cq->core);
     return cq;
 }
 
-void virtio_rdma_cq_free(RdmaHca *hca, RdmaHcaCq *core)
+void virtio_rdma_cq_free(RdmaHca *hca, void *obj)
 {
     VirtIORdma *s = virtio_rdma_of(hca);
-    VirtIORdmaCq *cq = virtio_rdma_cq(core);
+    VirtIORdmaCq *cq = obj;
 
     virtio_rdma_eq_detach(s, cq);
     virtio_rdma_direct_cq_stop(s, cq);
@@ -27,12 +34,18 @@ void virtio_rdma_cq_free(RdmaHca *hca, RdmaHcaCq *core)
     g_free(cq);
 }
 
+void virtio_rdma_srq_init(VirtIORdmaSrq *srq)
+{
+    srq->core.wq.opaque = &srq->wq;
+}
+
 VirtIORdmaSrq *virtio_rdma_srq_add(VirtIORdma *s, const RdmaSrqAttr *attr)
 {
     VirtIORdmaSrq *srq = g_new0(VirtIORdmaSrq, 1);
 
-    srq->core.wq.opaque = &srq->wq;
-    rdma_hca_srq_add(&s->hca, &srq->core, attr);
+    virtio_rdma_srq_init(srq);
+    srq->core.attr = *attr;
+    rdma_hca_srq_add(&s->hca, &srq->core);
     return srq;
 }
 
@@ -42,23 +55,29 @@ void virtio_rdma_srq_use_vq(VirtIORdma *s, VirtIORdmaSrq *srq)
                           virtio_rdma_srq_vq(s, srq->core.attr.srqn));
 }
 
-void virtio_rdma_srq_free(RdmaHca *hca, RdmaHcaSrq *core)
+void virtio_rdma_srq_free(RdmaHca *hca, void *obj)
 {
     VirtIORdma *s = virtio_rdma_of(hca);
-    VirtIORdmaSrq *srq = virtio_rdma_srq(core);
+    VirtIORdmaSrq *srq = obj;
 
-    virtio_rdma_srq_set_notifier(s, core->attr.srqn, false);
+    virtio_rdma_srq_set_notifier(s, srq->core.attr.srqn, false);
     virtio_rdma_direct_srq_stop(s, srq);
     g_free(srq);
+}
+
+void virtio_rdma_qp_init(VirtIORdmaQp *qp)
+{
+    qp->core.sq.opaque = &qp->sq;
+    qp->core.rq.opaque = &qp->rq;
 }
 
 VirtIORdmaQp *virtio_rdma_qp_add(VirtIORdma *s, const RdmaQpInitAttr *init)
 {
     VirtIORdmaQp *qp = g_new0(VirtIORdmaQp, 1);
 
-    qp->core.sq.opaque = &qp->sq;
-    qp->core.rq.opaque = &qp->rq;
-    rdma_hca_qp_add(&s->hca, &qp->core, init);
+    virtio_rdma_qp_init(qp);
+    qp->core.init = *init;
+    rdma_hca_qp_add(&s->hca, &qp->core);
     return qp;
 }
 
@@ -74,19 +93,12 @@ void virtio_rdma_qp_use_vqs(VirtIORdma *s, VirtIORdmaQp *qp)
     }
 }
 
-void virtio_rdma_qp_free(RdmaHca *hca, RdmaHcaQp *core)
+void virtio_rdma_qp_free(RdmaHca *hca, void *obj)
 {
     VirtIORdma *s = virtio_rdma_of(hca);
-    VirtIORdmaQp *qp = virtio_rdma_qp(core);
+    VirtIORdmaQp *qp = obj;
 
-    virtio_rdma_qp_set_notifiers(s, core->init.qpn, false);
+    virtio_rdma_qp_set_notifiers(s, qp->core.init.qpn, false);
     virtio_rdma_direct_stop(s, qp);
     g_free(qp);
-}
-
-void virtio_rdma_objects_reset(VirtIORdma *s)
-{
-    virtio_rdma_shadows_reset(s);
-    rdma_hca_objects_reset(&s->hca);
-    bitmap_zero(s->stale_vqs, VIRTIO_QUEUE_MAX);
 }

@@ -58,6 +58,7 @@ struct VirtIORdmaCq {
     uint32_t consumed;              /* the consumer when it was read last */
     uint32_t fired;                 /* the arm request of the last event */
     VirtIORdmaCq *eq;               /* NULL: the CQ raises no events */
+    uint32_t eqn;                   /* its number, or VIRTIO_RDMA_EQN_NONE */
     bool completed;                 /* is in VirtIORdma.completed_cqs */
     bool solicited;                 /* @completed: one was solicited */
     bool event_waits;               /* is in eq->events */
@@ -328,6 +329,10 @@ void virtio_rdma_decode_recv(RdmaHca *hca, RdmaHcaWq *wq, RdmaRecvWr *wr);
 
 /* form.c: objects with queues */
 
+/* Initialize what migration does not load. */
+void virtio_rdma_cq_init(VirtIORdmaCq *cq);
+void virtio_rdma_srq_init(VirtIORdmaSrq *srq);
+void virtio_rdma_qp_init(VirtIORdmaQp *qp);
 /* Allocate an object, and add it to the core. The caller sets its form. */
 VirtIORdmaCq *virtio_rdma_cq_add(VirtIORdma *s, uint32_t cqn, uint32_t cqe);
 VirtIORdmaSrq *virtio_rdma_srq_add(VirtIORdma *s, const RdmaSrqAttr *attr);
@@ -335,11 +340,9 @@ VirtIORdmaQp *virtio_rdma_qp_add(VirtIORdma *s, const RdmaQpInitAttr *init);
 /* Set the form of @srq, or @qp: the virtqueues of its number. */
 void virtio_rdma_srq_use_vq(VirtIORdma *s, VirtIORdmaSrq *srq);
 void virtio_rdma_qp_use_vqs(VirtIORdma *s, VirtIORdmaQp *qp);
-/* Remove all objects, after the backend has done so. */
-void virtio_rdma_objects_reset(VirtIORdma *s);
-/* For RdmaHcaOps */
-void virtio_rdma_cq_free(RdmaHca *hca, RdmaHcaCq *core);
-void virtio_rdma_srq_free(RdmaHca *hca, RdmaHcaSrq *core);
-void virtio_rdma_qp_free(RdmaHca *hca, RdmaHcaQp *core);
+/* For RdmaHcaObjectOps.free() */
+void virtio_rdma_cq_free(RdmaHca *hca, void *obj);
+void virtio_rdma_srq_free(RdmaHca *hca, void *obj);
+void virtio_rdma_qp_free(RdmaHca *hca, void *obj);
 
 #endif

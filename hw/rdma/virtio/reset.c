@@ -8,7 +8,6 @@
  * and the rest is deferred until no function on the stack uses the objects.
  */
 #include "qemu/osdep.h"
-#include "migration/blocker.h"
 #include "qemu/bitmap.h"
 #include "qemu/log.h"
 #include "trace.h"
@@ -182,13 +181,11 @@ static void unrealize(RdmaHca *hca)
     virtio_rdma_running_update(s, 0);
     rdma_hca_leave(&s->hca);
     rdma_hca_detach(&s->hca);
-    migrate_del_blocker(&s->migration_blocker);
     virtio_rdma_ctrl_forget(s);
     virtio_rdma_shadows_reset(s);
     rdma_hca_free(&s->hca);
     virtio_rdma_shadows_free(s);
     virtio_rdma_scratch_free(s);
-    virtio_rdma_saved_free(s);
     for (int n = virtio_get_num_queues(vdev) - 1; n >= 0; n--) {
         virtio_del_queue(vdev, n);
     }

@@ -33,6 +33,7 @@ typedef struct RdmaHcaInflight RdmaHcaInflight;
 typedef struct RdmaHcaMr RdmaHcaMr;
 typedef struct RdmaHcaPd RdmaHcaPd;
 typedef struct RdmaHcaQp RdmaHcaQp;
+typedef struct RdmaHcaRecord RdmaHcaRecord;
 typedef struct RdmaHcaSrq RdmaHcaSrq;
 typedef struct RdmaHcaWq RdmaHcaWq;
 typedef struct RdmaHcaWqOps RdmaHcaWqOps;
@@ -82,7 +83,7 @@ struct RdmaHcaCqOps {
     void (*drop)(RdmaHca *hca, RdmaHcaCq *cq);
     /* QP @qpn was reset or is gone: drop its waiting completions. Optional. */
     void (*forget_qp)(RdmaHca *hca, RdmaHcaCq *cq, uint32_t qpn);
-    /* The driver has destroyed the CQ: free_cq() is called next. Optional. */
+    /* The driver has destroyed the CQ, which is freed next. Optional. */
     void (*destroyed)(RdmaHca *hca, RdmaHcaCq *cq);
     /* Fill in the fields that only the guest interface knows. Optional. */
     void (*inspect)(RdmaHca *hca, const RdmaHcaCq *cq, RdmaCqInfo *info);
@@ -165,7 +166,7 @@ struct RdmaHcaWqOps {
 
 /*
  * A CQ, or an event queue of a guest interface: both have numbers of the same
- * table. The guest interface allocates it, and frees it in free_cq().
+ * table. The guest interface allocates and frees it.
  */
 struct RdmaHcaCq {
     const RdmaHcaCqOps *ops;        /* the form */
@@ -184,6 +185,7 @@ struct RdmaHcaCq {
  */
 struct RdmaHcaMr {
     uint32_t mrn;
+    uint32_t pdn;
     uint32_t type;                  /* RdmaMrType */
     uint32_t key;
     uint32_t rkey;                  /* of a window: the one of its allocation */
@@ -214,7 +216,7 @@ struct RdmaHcaWq {
     QTAILQ_HEAD(, RdmaHcaHeld) held; /* its part of RdmaHcaFaults.held */
 };
 
-/* An SRQ. The guest interface allocates it, and frees it in free_srq(). */
+/* An SRQ. The guest interface allocates and frees it. */
 struct RdmaHcaSrq {
     RdmaSrqAttr attr;               /* the backend has the current limit */
     RdmaHcaPd *pd;
@@ -235,7 +237,7 @@ typedef struct RdmaHcaQpFault {
     RdmaHcaFault *last_fault;       /* the fault of the last send, or NULL */
 } RdmaHcaQpFault;
 
-/* A QP. The guest interface allocates it, and frees it in free_qp(). */
+/* A QP. The guest interface allocates and frees it. */
 struct RdmaHcaQp {
     RdmaQpInitAttr init;
     RdmaHcaPd *pd;
@@ -255,6 +257,25 @@ typedef struct RdmaHcaEvents {
     GHashTable *by_key;             /* the same, by type and id */
     bool port_active;               /* at the last rdma_hca_port_check() */
 } RdmaHcaEvents;
+
+/*
+ * How a guest interface migrates and frees the objects of a kind. The core's
+ * object is the first member of the guest interface's.
+ */
+typedef struct RdmaHcaObjectOps {
+    size_t size;                    /* of the guest interface's object */
+    const VMStateDescription *vmsd; /* of the fields of the guest interface */
+    /*
+     * @obj is in its table, and all its fields are loaded. Check those of the
+     * guest interface, and set the form of the object.
+     */
+    bool (*load)(RdmaHca *hca, void *obj, const RdmaHcaRecord *r);
+    /*
+     * Free @obj. The core has removed it, and has no pointer to it. An object
+     * from a migration stream may have no form.
+     */
+    void (*free)(RdmaHca *hca, void *obj);
+} RdmaHcaObjectOps;
 
 /*
  * The callbacks of a guest interface. All are mandatory, unless their comment
@@ -284,10 +305,9 @@ typedef struct RdmaHcaOps {
     void (*decode_send)(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr);
     /* The same for a WQE of an RQ or SRQ */
     void (*decode_recv)(RdmaHca *hca, RdmaHcaWq *wq, RdmaRecvWr *wr);
-    /* Free the object. The core has removed it, and has no pointer to it. */
-    void (*free_cq)(RdmaHca *hca, RdmaHcaCq *cq);
-    void (*free_srq)(RdmaHca *hca, RdmaHcaSrq *srq);
-    void (*free_qp)(RdmaHca *hca, RdmaHcaQp *qp);
+    const RdmaHcaObjectOps *cq;
+    const RdmaHcaObjectOps *srq;
+    const RdmaHcaObjectOps *qp;
     /*
      * In the bottom half: read the status of the device and the VM, which may
      * have changed, and call rdma_hca_set_running().
@@ -371,6 +391,7 @@ struct RdmaHca {
     RdmaHcaGids *allowed_gids;      /* NULL: all GIDs are allowed */
     uint32_t n_allowed_gids;
     RdmaHcaLoaded loaded;
+    Error *migration_blocker;       /* the backend cannot migrate */
     RdmaSge *sge;                   /* buffer for decode_send() and _recv() */
 
     uint64_t n_qp_errors;

@@ -88,11 +88,6 @@ void rdma_hca_end(RdmaHca *hca, void (*end)(RdmaHca *hca));
  * counters to 0. Not if rdma_hca_busy() before the caller's rdma_hca_enter().
  */
 void rdma_hca_reset(RdmaHca *hca);
-/*
- * Remove all objects, after the backend has removed its own. rdma_hca_reset()
- * and rdma_hca_free() do so.
- */
-void rdma_hca_objects_reset(RdmaHca *hca);
 /* Undo rdma_hca_start(), after rdma_hca_detach(). */
 void rdma_hca_free(RdmaHca *hca);
 
@@ -108,7 +103,8 @@ bool rdma_hca_backend_get(RdmaHca *hca, const char *netdev,
                           Error **errp);
 /*
  * Attach to hca->backend. Lower hca->limits, which the caller has set, to what
- * the backend can do. @dma_as: the address space of the driver's addresses.
+ * the backend can do. @dma_as: the address space of the driver's addresses. If
+ * the backend cannot migrate, this blocks migration.
  */
 bool rdma_hca_attach(RdmaHca *hca, AddressSpace *dma_as, Error **errp);
 void rdma_hca_detach(RdmaHca *hca);
@@ -272,17 +268,16 @@ bool rdma_hca_check_flags(const char *field, uint64_t value, uint64_t known);
  * second call gives a new object the same number.
  *
  * A guest interface makes a CQ, SRQ or QP in three steps. It allocates the
- * object, and _add() sets its number, PD and CQs. The guest interface sets the
- * form, that is @ops. _create() makes the object in the backend; if that fails,
- * the core removes the object, and frees it by RdmaHcaOps.free_*(). Migration
- * calls only _add(), because the backend loads its objects from the stream.
+ * object and sets its number and attributes, and _add() enters it into the
+ * table. The guest interface sets the form, that is @ops. _create() makes the
+ * object in the backend; if that fails, the core removes the object, and frees
+ * it by RdmaHcaObjectOps.free(). Migration: see hw/rdma/hca-vmstate.h.
  */
 
 /* pd.c: protection domains */
 
 int rdma_hca_pd_create(RdmaHca *hca, uint32_t *pdn);
 int rdma_hca_pd_destroy(RdmaHca *hca, uint32_t pdn);
-RdmaHcaPd *rdma_hca_pd_add(RdmaHca *hca, uint32_t pdn);
 
 /* pages.c: page lists, of regions and of queues in memory */
 
@@ -335,19 +330,16 @@ int rdma_hca_mr_rereg(RdmaHca *hca, uint32_t flags, RdmaMrAttr *attr,
 /* Set the list that the next REG_MR of a region for fast registration uses. */
 int rdma_hca_mr_map(RdmaHca *hca, uint32_t mrn, RdmaHcaPages *p);
 int rdma_hca_mr_dereg(RdmaHca *hca, uint32_t mrn);
-RdmaHcaMr *rdma_hca_mr_add(RdmaHca *hca, uint32_t mrn, RdmaHcaPd *pd,
-                           uint32_t type);
 
 /* mw.c: memory windows */
 
 /* Reads pdn and type of @attr. Sets mwn and rkey. */
 int rdma_hca_mw_alloc(RdmaHca *hca, RdmaMwAttr *attr);
 int rdma_hca_mw_dealloc(RdmaHca *hca, uint32_t mwn);
-RdmaHcaMr *rdma_hca_mw_add(RdmaHca *hca, const RdmaMwAttr *attr);
 
 /* cq.c: completion queues */
 
-void rdma_hca_cq_add(RdmaHca *hca, RdmaHcaCq *cq, uint32_t cqn, uint32_t cqe);
+void rdma_hca_cq_add(RdmaHca *hca, RdmaHcaCq *cq);
 int rdma_hca_cq_create(RdmaHca *hca, RdmaHcaCq *cq);
 /* Set the depth to @cqe, for which the form has room. */
 int rdma_hca_cq_resize(RdmaHca *hca, RdmaHcaCq *cq, uint32_t cqe);
@@ -361,7 +353,7 @@ void rdma_hca_cq_enter_error(RdmaHca *hca, RdmaHcaCq *cq);
 /* srq.c: shared receive queues */
 
 int rdma_hca_srq_check(RdmaHca *hca, const RdmaSrqAttr *attr);
-void rdma_hca_srq_add(RdmaHca *hca, RdmaHcaSrq *srq, const RdmaSrqAttr *attr);
+void rdma_hca_srq_add(RdmaHca *hca, RdmaHcaSrq *srq);
 int rdma_hca_srq_create(RdmaHca *hca, RdmaHcaSrq *srq);
 int rdma_hca_srq_modify(RdmaHca *hca, uint32_t srqn, uint32_t limit);
 int rdma_hca_srq_query(RdmaHca *hca, uint32_t srqn, RdmaSrqAttr *attr);
@@ -381,7 +373,7 @@ int rdma_hca_qp_check(RdmaHca *hca, RdmaQpInitAttr *init, uint32_t max_wr);
  * -ENOMEM if all other numbers are in use.
  */
 int rdma_hca_qp_find(RdmaHca *hca, RdmaQpType type, uint32_t *qpn);
-void rdma_hca_qp_add(RdmaHca *hca, RdmaHcaQp *qp, const RdmaQpInitAttr *init);
+void rdma_hca_qp_add(RdmaHca *hca, RdmaHcaQp *qp);
 /* Sets qp->init.wire_qpn. */
 int rdma_hca_qp_create(RdmaHca *hca, RdmaHcaQp *qp);
 int rdma_hca_qp_modify(RdmaHca *hca, uint32_t qpn, uint32_t mask,
@@ -434,8 +426,6 @@ RdmaWcStatus rdma_hca_sq_read_reg(RdmaHca *hca, RdmaHcaQp *qp,
 
 /* The @i-th oldest WQE in flight; @i is less than wq->count. */
 RdmaHcaInflight *rdma_hca_wq_inflight(const RdmaHcaWq *wq, uint32_t i);
-/* Add a copy of @inflight as the newest WQE, for migration. */
-void rdma_hca_wq_push(RdmaHcaWq *wq, const RdmaHcaInflight *inflight);
 /*
  * The ring of the queue was reset: make WQEs in flight stale. Returns whether
  * there were any.
@@ -443,15 +433,6 @@ void rdma_hca_wq_push(RdmaHcaWq *wq, const RdmaHcaInflight *inflight);
 bool rdma_hca_wq_forget(RdmaHca *hca, RdmaHcaWq *wq);
 /* After migration, when the device may access guest memory */
 void rdma_hca_wqs_restore_order(RdmaHca *hca);
-
-/*
- * loaded.c: comparison of the backend's objects in a migration stream with the
- * device's. Call these two around the backend's part of the stream.
- */
-
-void rdma_hca_load_begin(RdmaHca *hca);
-/* Has the backend loaded all objects of the device? If not, report an error. */
-bool rdma_hca_load_end(RdmaHca *hca);
 
 /* fault.c: faults of commands */
 
@@ -506,10 +487,7 @@ void rdma_hca_port_check(RdmaHca *hca);
  * the end. The core owns it until rdma_hca_event_done().
  */
 const RdmaEvent *rdma_hca_events_next(RdmaHca *hca, const RdmaEvent *event);
-/* For migration: the most events that can be pending, and how many are */
-uint32_t rdma_hca_events_max(RdmaHca *hca);
+/* How many are pending */
 uint32_t rdma_hca_events_count(RdmaHca *hca);
-/* Add a copy of @event. False if it is pending, or there is no such object. */
-bool rdma_hca_event_load(RdmaHca *hca, const RdmaEvent *event);
 
 #endif

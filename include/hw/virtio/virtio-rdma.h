@@ -21,7 +21,6 @@ OBJECT_DECLARE_SIMPLE_TYPE(VirtIORdma, VIRTIO_RDMA)
 
 typedef struct VirtIORdmaShadow VirtIORdmaShadow;
 typedef struct VirtIORdmaScratch VirtIORdmaScratch;
-typedef struct VirtIORdmaSaved VirtIORdmaSaved;
 
 /* Properties as the user has set them; props.c checks their limits */
 typedef struct VirtIORdmaConf {
@@ -62,7 +61,6 @@ struct VirtIORdma {
     uint32_t max_vq_qp;
     uint32_t max_vq_cq;
     uint32_t max_vq_srq;
-    Error *migration_blocker;
 
     uint16_t ctrl_seen;             /* for virtio_rdma_ring_check() */
     VirtQueue *event_vq;            /* NULL: F_VERSION_1 is not offered */
@@ -71,7 +69,6 @@ struct VirtIORdma {
     bool ctrl_waiting;              /* until virtio_rdma_ctrl_resume() */
 
     VirtIORdmaScratch *scratch;     /* for one WQE */
-    VirtIORdmaSaved *saved;         /* during migration, or NULL */
 
     /* Direct CQs with completions for which no event was considered yet */
     QTAILQ_HEAD(, VirtIORdmaCq) completed_cqs;

@@ -121,9 +121,11 @@ static void test_spoilt(void)
     const TripSpoilt cases[] = {
         { "depth", { cqn, DEPTH }, 2, 1, BACKLOG - 1,
           "has n_backlog=100, but at most 99" },
-        /* Refused before a backlog is allocated */
-        { "depth", { cqn, DEPTH }, 2, 1, UINT32_MAX, "within their limits" },
-        { "depth", { cqn, DEPTH }, 2, 1, 1048576, "within their limits" },
+        /* Refused before the backlog is read */
+        { "depth", { cqn, DEPTH }, 2, 1, UINT32_MAX,
+          "has cqe=4294967295, but at most 32768" },
+        { "depth", { cqn, DEPTH }, 2, 1, 1048576,
+          "has cqe=1048576, but at most 32768" },
         { "number", { cqn, DEPTH }, 2, 0, 7, "CQ 7 in the migration" },
         { "type", { 1, bad[0], 1, bad[1] }, 4, 0, 77, "type=77, id=" },
         { "type", { 1, bad[0], 1, bad[1] }, 4, 0, 0xff, "type=255, id=" },
@@ -195,9 +197,8 @@ static void test_spoilt_rings(void)
 }
 
 /*
- * A byte of each QP in the stream has no meaning any more: it is ignored. The
- * QPs still share their CQ: when one enters ERR its flushed receives overrun
- * the CQ, and with that the others enter ERR.
+ * The QPs still share their CQ: when one enters ERR its flushed receives
+ * overrun the CQ, and with that the others enter ERR.
  */
 static void test_qps_that_fail_after_arrival(void)
 {
@@ -205,7 +206,6 @@ static void test_qps_that_fail_after_arrival(void)
     QRdmaQp *qp[3];
     QRdmaPd *pd;
     QRdmaCq *cq;
-    TripSpoilt cases[3];
 
     t->p = net_pair_new(&t->net, RDMA_QPT_RC);
     pd = t->p.a.pd;
@@ -221,12 +221,7 @@ static void test_qps_that_fail_after_arrival(void)
     }
     qrdma_settle(pd->dev);
 
-    for (int i = 0; i < 3; i++) {
-        cases[i] = (TripSpoilt) {
-            "unused", { cq->cqn, cq->cqn, 0, 0 }, 4, 3, 1, .copies = 2 - i,
-        };
-    }
-    trip_move_spoilt(t, 0, cases, ARRAY_SIZE(cases));
+    trip_move_by_file(t, 0);
     qrdma_settle(pd->dev);
     for (int i = 0; i < 3; i++) {
         g_assert_cmpint(qrdma_qp_state(qp[i]), ==, RDMA_QPS_INIT);

@@ -68,7 +68,7 @@ static void test_spoilt(void)
         { "number", { 1, qpn, 0, 1 }, 4, 0, 2,
           "counters of 2 QPs in the migration stream, which has only 1 QPs" },
         { "all numbers", { 1, qpn, 0, 1 }, 4, 0, UINT32_MAX,
-          "no more counters than queue pairs" },
+          "counters of 4294967295 QPs in the migration stream" },
         { "QP", { 1, qpn, 0, 1 }, 4, 1, qpn + 1, "which has no such QP" },
     };
 

@@ -141,12 +141,12 @@ static void test_spoilt_direct_cqs(void)
      */
     enum { PRODUCED = 11, CONSUMED = 0, FIRED = 1 << 2 | NEXT };
     TripSpoilt cases[] = {
-        { "depth", { 1, shift, pages }, 3, 1, shift - (1 << 24),
+        { "depth", { 0, shift, pages }, 3, 1, shift - (1 << 24),
           "has pages=2, which must be as many" },
-        { "depth", { 1, shift, pages }, 3, 1, 0xff000000,
+        { "depth", { 0, shift, pages }, 3, 1, 0xff000000,
           "has pages=2, which must be as many" },
-        { "more pages", { 1, shift, pages }, 3, 1, shift | 0xffffff,
-          "no more pages than a CQ has" },
+        { "more pages", { 0, shift, pages }, 3, 1, shift | 0xffffff,
+          "a queue in the migration stream has 4294967042 pages" },
         { "produced", { PRODUCED, CONSUMED, FIRED }, 4, 0, DEPTH + 1,
           "CQEs that are not consumed=33, but at most 32 is" },
         { "consumed", { PRODUCED, CONSUMED, FIRED }, 4, 1, PRODUCED + 1,
@@ -178,7 +178,7 @@ static void test_refused_direct_cq_is_looked_at(void)
 {
     g_autoptr(Trip) t = trip_new(NULL);
     const uint32_t shift = DEPTH_SHIFT << 24, pages = 2 << 24;
-    const TripSpoilt bad = { "depth", { 1, shift, pages }, 3, 1,
+    const TripSpoilt bad = { "depth", { 0, shift, pages }, 3, 1,
                              shift - (1 << 24), "" };
 
     trip_connect(t);
@@ -216,6 +216,27 @@ static void test_refused_at_the_end(void)
     trip_look_at_refused(t, 0, &bad);
 }
 
+/* A stream that breaks off leaves no objects, wherever it does. */
+static void test_cut(void)
+{
+    static const TripCut cuts[] = {
+        { "rdma-hca/backend", -900 },
+        { "rdma-hca/backend", -400 },
+        { "rdma-hca/backend", -2 },
+        { "rdma-hca/backend", 30 },
+        { "virtio-rdma-device/shadows", -40 },
+        { "virtio-rdma-device/shadows", 38 },
+    };
+    g_autoptr(Trip) t = trip_new(NULL);
+    QRdma *d = t->net.dev[0];
+
+    trip_connect(t);
+    loop_new(t, qrdma_create_eq(d, 1));
+    assert_ok(qrdma_set_shadow(d, QRDMA_DIRECT_DOORBELL,
+                               qrdma_alloc(d, 4096)));
+    trip_look_at_cut(t, 0, cuts, ARRAY_SIZE(cuts));
+}
+
 static void test_spoilt_direct_queues(void)
 {
     g_autoptr(Trip) t = trip_new(NULL);
@@ -237,7 +258,7 @@ static void test_spoilt_direct_queues(void)
         { "page of doorbells", { shifts, page }, 2, 1, 0xffff0000,
           "pages of its queues=65, which must be" },
         { "more pages", { shifts, page }, 2, 1, page | 0xffff,
-          "no more pages than queues have" },
+          "a queue in the migration stream has 4294901825 pages" },
     };
 
     trip_connect(t);
@@ -338,9 +359,9 @@ static void test_spoilt_direct_srqs(void)
         { "page of doorbells", { queue, 2 }, 2, 0, queue | 0xffff,
           "pages of its queue=2, which must be" },
         { "no pages", { queue, 2 }, 2, 1, 0,
-          "no more pages than an SRQ has" },
+          "has depth_shift without pages=6, but at most 0" },
         { "more pages", { queue, 2 }, 2, 1, UINT32_MAX,
-          "no more pages than an SRQ has" },
+          "a queue in the migration stream has 4294967295 pages" },
     };
     QRdmaQp *from;
     QRdmaSrq *srq;
@@ -397,6 +418,7 @@ const QRdmaTest migrate_direct_tests[] = {
       test_refused_direct_cq_is_looked_at },
     { "refused-by-the-backend", test_refused_by_the_backend },
     { "refused-at-the-end", test_refused_at_the_end },
+    { "cut", test_cut },
     { "event-queues", test_event_queues },
     { "queues-tell-that-they-sleep", test_queues_tell_that_they_sleep },
     { "counts-of-a-cq", test_counts_of_a_cq },

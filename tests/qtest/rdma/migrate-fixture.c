@@ -335,43 +335,62 @@ static void spoil(const char *path, const TripSpoilt *c)
     g_assert_true(g_file_set_contents(path, data, size, NULL));
 }
 
+/* A destination with that device refuses the stream in the file @path. */
+static void expect_text(Trip *t, int side, const char *path, const char *device,
+                        const char *more, const char *text)
+{
+    g_autofree char *uri = g_strdup_printf("file:%s", path);
+    g_autofree char *log = g_strdup_printf("%s/log", t->net.dir);
+    g_autofree char *args = g_strdup_printf("%s 2> %s", more, log);
+    QTestState *to = trip_start_destination(t, side, device, args);
+    g_autofree char *said = NULL;
+
+    t->moves[side]--;
+    qtest_set_expected_status(to, 1);
+    trip_migrate_from(to, uri);
+    qtest_wait_qemu(to);
+    qtest_quit(to);
+    g_assert_true(g_file_get_contents(log, &said, NULL, NULL));
+    if (!strstr(said, text)) {
+        g_test_message("%s", said);
+        g_assert_not_reached();
+    }
+    g_unlink(log);
+}
+
+void trip_refuse_device(Trip *t, int side, const char *device,
+                        const char *more, const char *text)
+{
+    g_autofree char *path = g_strdup_printf("%s/state", t->net.dir);
+    g_autofree char *uri = g_strdup_printf("file:%s", path);
+
+    trip_migrate_to(t, side, uri);
+    g_assert_true(trip_migration_done(t->net.host[side]->qts));
+    expect_text(t, side, path, device, more, text);
+    g_unlink(path);
+}
+
 void trip_refuse_spoilt(Trip *t, int side, const TripSpoilt *cases,
                         unsigned n)
 {
     g_autofree char *path = g_strdup_printf("%s/state", t->net.dir);
     g_autofree char *copy = g_strdup_printf("%s/copy", t->net.dir);
     g_autofree char *uri = g_strdup_printf("file:%s", path);
-    g_autofree char *copy_uri = g_strdup_printf("file:%s", copy);
-    g_autofree char *log = g_strdup_printf("%s/log", t->net.dir);
-    g_autofree char *redirect = g_strdup_printf("2> %s", log);
-    QTestState *to;
 
     trip_migrate_to(t, side, uri);
     g_assert_true(trip_migration_done(t->net.host[side]->qts));
     for (unsigned i = 0; i < n; i++) {
         g_autofree char *data = NULL;
-        g_autofree char *said = NULL;
         size_t size;
 
         g_test_message("%s becomes %u", cases[i].what, cases[i].by);
         g_assert_true(g_file_get_contents(path, &data, &size, NULL));
         g_assert_true(g_file_set_contents(copy, data, size, NULL));
         spoil(copy, &cases[i]);
-        to = trip_start_destination(t, side, t->device[side], redirect);
-        t->moves[side]--;
-        qtest_set_expected_status(to, 1);
-        trip_migrate_from(to, copy_uri);
-        qtest_wait_qemu(to);
-        qtest_quit(to);
-        g_assert_true(g_file_get_contents(log, &said, NULL, NULL));
-        if (!strstr(said, cases[i].text)) {
-            g_test_message("%s", said);
-            g_assert_not_reached();
-        }
+        expect_text(t, side, copy, t->device[side], "", cases[i].text);
     }
     g_unlink(path);
     g_unlink(copy);
-    g_unlink(log);
 }
 
 static void expect_no_objects(QTestState *qts)
@@ -391,16 +410,12 @@ static void expect_no_objects(QTestState *qts)
     }
 }
 
-void trip_look_at_refused(Trip *t, int side, const TripSpoilt *c)
+/* A destination refuses the stream in the file @path, and has no objects. */
+static void expect_refused(Trip *t, int side, const char *path)
 {
-    g_autofree char *path = g_strdup_printf("%s/state", t->net.dir);
     g_autofree char *uri = g_strdup_printf("file:%s", path);
-    QTestState *to;
+    QTestState *to = trip_start_destination(t, side, t->device[side], "");
 
-    trip_migrate_to(t, side, uri);
-    g_assert_true(trip_migration_done(t->net.host[side]->qts));
-    spoil(path, c);
-    to = trip_start_destination(t, side, t->device[side], "");
     t->moves[side]--;
     qtest_qmp_assert_success(to, "{'execute': 'migrate-incoming', "
                              "'arguments': {'uri': %s, "
@@ -411,12 +426,46 @@ void trip_look_at_refused(Trip *t, int side, const TripSpoilt *c)
         if (g_str_equal(status, "failed")) {
             break;
         }
+        g_assert_cmpstr(status, !=, "completed");
         g_usleep(1000);
     }
     expect_no_objects(to);
     qtest_qmp_assert_success(to, "{'execute': 'system_reset'}");
     expect_no_objects(to);
     qtest_quit(to);
+}
+
+void trip_look_at_refused(Trip *t, int side, const TripSpoilt *c)
+{
+    g_autofree char *path = g_strdup_printf("%s/state", t->net.dir);
+    g_autofree char *uri = g_strdup_printf("file:%s", path);
+
+    trip_migrate_to(t, side, uri);
+    g_assert_true(trip_migration_done(t->net.host[side]->qts));
+    spoil(path, c);
+    expect_refused(t, side, path);
+    g_unlink(path);
+}
+
+void trip_look_at_cut(Trip *t, int side, const TripCut *cuts, unsigned n)
+{
+    g_autofree char *path = g_strdup_printf("%s/state", t->net.dir);
+    g_autofree char *uri = g_strdup_printf("file:%s", path);
+    g_autofree char *data = NULL;
+    size_t size;
+
+    trip_migrate_to(t, side, uri);
+    g_assert_true(trip_migration_done(t->net.host[side]->qts));
+    g_assert_true(g_file_get_contents(path, &data, &size, NULL));
+    for (unsigned i = 0; i < n; i++) {
+        char *name = memmem(data, size, cuts[i].name, strlen(cuts[i].name));
+
+        g_test_message("cut at %s %+d", cuts[i].name, cuts[i].bytes);
+        g_assert_nonnull(name);
+        g_assert_true(g_file_set_contents(path, data, name - data +
+                                          cuts[i].bytes, NULL));
+        expect_refused(t, side, path);
+    }
     g_unlink(path);
 }
 

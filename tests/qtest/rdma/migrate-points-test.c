@@ -85,8 +85,9 @@ typedef struct Part {
 
 static Part find_state(int fd)
 {
-    /* PDs, CQs, regions, windows */
-    static const uint32_t counts[] = { 1, 3, 5, 2 };
+    /* One PD, its number and context, and the next number; then three CQs */
+    static const uint32_t counts[] = { 1, 1, 0, 2, 3 };
+    static const char backend[] = "rdma-hca/backend";
     static const char end[] = "virtio/";
     uint8_t first[sizeof(counts)];
     g_autofree uint8_t *data = NULL;
@@ -99,7 +100,7 @@ static Part find_state(int fd)
     }
     data = g_malloc(size);
     g_assert_cmpint(pread(fd, data, size, 0), ==, size);
-    name = memmem(data, size, "virtio-rdma-device/backend", 26);
+    name = memmem(data, size, backend, strlen(backend));
     g_assert_nonnull(name);
     found = memmem(data, name - data, first, sizeof(first));
     while (found) {

@@ -149,7 +149,8 @@ static void test_spoilt_shadows(void)
         { "page", { 2, PAGE, 0, shadow }, 4, 1, LAST_PAGE,
           "has doorbell=255, which must be a page without another shadow" },
         { "number", { 2, PAGE, 0, shadow }, 4, 0, UINT32_MAX,
-          "no more shadows than pages of doorbells" },
+          "4294967295 shadows of doorbells in the migration stream, but the "
+          "device has 256 pages" },
     };
 
     assert_ok(qrdma_set_shadow(t->net.dev[0], LAST_PAGE,
@@ -166,7 +167,8 @@ static void test_spoilt_shadow(void)
     const uint32_t high = at >> 32, low = at;
     const TripSpoilt cases[] = {
         { "number", { 1, PAGE, high, low }, 4, 0, 257,
-          "no more shadows than pages of doorbells" },
+          "257 shadows of doorbells in the migration stream, but the device "
+          "has 256 pages" },
         { "page", { 1, PAGE, high, low }, 4, 1, 256,
           "has doorbell=256, which must be a page without another shadow" },
         { "address", { 1, PAGE, high, low }, 4, 3, low | 4,

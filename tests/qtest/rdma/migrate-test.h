@@ -84,6 +84,24 @@ void trip_refuse_spoilt(Trip *t, int side, const TripSpoilt *cases,
                         unsigned n);
 /* Save a side whose load fails by @c, and keep the destination. */
 void trip_look_at_refused(Trip *t, int side, const TripSpoilt *c);
+/*
+ * Save a side. A destination with that device, and @more arguments, must refuse
+ * it with @text.
+ */
+void trip_refuse_device(Trip *t, int side, const char *device,
+                        const char *more, const char *text);
+
+/* A point of the stream: @bytes from the first match of @name */
+typedef struct TripCut {
+    const char *name;
+    int bytes;
+} TripCut;
+
+/*
+ * Save a side. A load of the stream up to each of @cuts must fail, and leave no
+ * objects.
+ */
+void trip_look_at_cut(Trip *t, int side, const TripCut *cuts, unsigned n);
 /* As trip_move_by_file(), with all of @cases; their texts do not count. */
 void trip_move_spoilt(Trip *t, int side, const TripSpoilt *cases, unsigned n);
 

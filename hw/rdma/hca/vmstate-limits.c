@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Migration: the limits, which must be the same at the destination. The guest
+ * has read them. Numbers of objects, and what the guest sees of its PCI
+ * function, depend on limits that the guest does not use, too.
+ */
+#include "qemu/osdep.h"
+#include "hw/rdma/hca-vmstate.h"
+#include "migration/qemu-file-types.h"
+#include "qemu/error-report.h"
+
+typedef struct Limit {
+    const char *prop;               /* the property that sets it */
+    size_t offset;
+    size_t size;
+} Limit;
+
+#define LIMIT(prop_, field) {                                           \
+    prop_, offsetof(RdmaBackendLimits, field),                          \
+    sizeof_field(RdmaBackendLimits, field),                             \
+}
+
+/* In the order of the stream */
+static const Limit limits[] = {
+    LIMIT("max-cq", max_cq),
+    LIMIT("max-qp", max_qp),
+    LIMIT("max-mr", max_mr),
+    LIMIT("max-pd", max_pd),
+    LIMIT("max-qp-wr", max_qp_wr_direct),
+    LIMIT("queue-size", max_qp_wr),
+    LIMIT("max-cqe", max_cqe_deep),
+    LIMIT("queue-size", max_cqe),
+    LIMIT("max-sge", max_send_sge),
+    LIMIT("max-sge", max_recv_sge),
+    LIMIT("max-inline", max_inline_data),
+    LIMIT("max-rd-atomic", max_rd_atomic),
+    LIMIT("gid-table-len", gid_table_len),
+    LIMIT("max-srq", max_srq),
+    LIMIT("max-srq-wr", max_srq_wr),
+    LIMIT("max-sge", max_srq_sge),
+    LIMIT("max-mw", max_mw),
+    LIMIT("max-mcast-grp", max_mcast_grp),
+    LIMIT("max-mr-size", max_mr_size),
+    LIMIT("atomic capability", atomic_cap),
+    LIMIT("capabilities", device_cap_flags),
+};
+
+static uint64_t value_of(const RdmaHca *hca, const Limit *l)
+{
+    const uint8_t *at = (const uint8_t *)&hca->limits + l->offset;
+
+    return l->size == sizeof(uint64_t) ? *(const uint64_t *)at :
+           l->size == sizeof(uint32_t) ? *(const uint32_t *)at : *at;
+}
+
+bool rdma_hca_check_limit(const char *prop, uint64_t theirs, uint64_t ours)
+{
+    if (theirs != ours) {
+        error_report("rdma: the source has %s=%" PRIu64 ", but this device "
+                     "has %" PRIu64, prop, theirs, ours);
+    }
+    return theirs == ours;
+}
+
+static int put_limits(QEMUFile *f, void *pv, size_t size,
+                      const VMStateField *field, JSONWriter *vmdesc)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+        qemu_put_be64(f, value_of(pv, &limits[i]));
+    }
+    return 0;
+}
+
+static int get_limits(QEMUFile *f, void *pv, size_t size,
+                      const VMStateField *field)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+        if (!rdma_hca_check_limit(limits[i].prop, qemu_get_be64(f),
+                                  value_of(pv, &limits[i]))) {
+            return -EINVAL;
+        }
+    }
+    return 0;
+}
+
+const VMStateInfo vmstate_info_rdma_hca_limits = {
+    .name = "rdma hca limits",
+    .get = get_limits,
+    .put = put_limits,
+};

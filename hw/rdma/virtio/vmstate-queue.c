@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Migration of a virtio-rdma device: the forms of queues. The core has loaded
+ * and checked its part of an object before that of this file.
+ */
+#include "qemu/osdep.h"
+#include "migration/qemu-file-types.h"
+#include "vmstate.h"
+
+QEMU_BUILD_BUG_ON(offsetof(VirtIORdmaCq, core));
+QEMU_BUILD_BUG_ON(offsetof(VirtIORdmaSrq, core));
+QEMU_BUILD_BUG_ON(offsetof(VirtIORdmaQp, core));
+
+/*
+ * Can the object have a virtqueue? @field: its number; @max: how many can;
+ * @depth_shift: of slots, which it does not have
+ */
+static bool check_vq(const RdmaHcaRecord *r, const char *field, uint32_t max,
+                     uint8_t depth_shift)
+{
+    return rdma_hca_record_max(r, "depth_shift without pages", depth_shift,
+                               0) &&
+           rdma_hca_record_check(r, max, field, r->id, "direct") &&
+           rdma_hca_record_max(r, field, r->id, max - 1);
+}
+
+/* Can the device serve a virtqueue of an object other than an event queue? */
+static bool check_served(VirtIORdma *s, const RdmaHcaRecord *r)
+{
+    return rdma_hca_record_check(r, !s->hca.ctx, "virtqueues", 1,
+                                 "0, because an iothread does not serve them: "
+                                 "leave iothread out at the destination");
+}
+
+/* Completion queues and event queues */
+
+static int put_backlog(QEMUFile *f, void *pv, size_t size,
+                       const VMStateField *field, JSONWriter *vmdesc)
+{
+    VirtIORdmaCq *cq = pv;
+
+    qemu_put_be32(f, cq->n_backlog);
+    for (uint32_t i = 0; i < cq->n_backlog; i++) {
+        const VirtIORdmaCqe *cqe = virtio_rdma_cq_backlog_at(cq, i);
+
+        qemu_put_be32(f, cqe->qpn);
+        qemu_put_byte(f, cqe->solicited);
+        qemu_put_buffer(f, cqe->bytes, sizeof(cqe->bytes));
+    }
+    return 0;
+}
+
+/* The backlog grows as it is read, so its size needs no check before. */
+static int get_backlog(QEMUFile *f, void *pv, size_t size,
+                       const VMStateField *field)
+{
+    VirtIORdmaCq *cq = pv;
+    const RdmaHcaRecord r = { "CQ", cq->core.cqn };
+    uint32_t count = qemu_get_be32(f);
+
+    if (!rdma_hca_record_max(&r, "n_backlog", count, cq->core.cqe)) {
+        return -EINVAL;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        VirtIORdmaCqe cqe;
+
+        cqe.qpn = qemu_get_be32(f);
+        cqe.solicited = qemu_get_byte(f);
+        if (qemu_get_buffer(f, cqe.bytes, sizeof(cqe.bytes)) !=
+            sizeof(cqe.bytes)) {
+            return -EIO;
+        }
+        if (!virtio_rdma_cq_backlog_add(cq, &cqe)) {
+            return -ENOMEM;
+        }
+    }
+    return 0;
+}
+
+static const VMStateInfo vmstate_info_backlog = {
+    .name = "virtio-rdma backlog",
+    .get = get_backlog,
+    .put = put_backlog,
+};
+
+static const VMStateDescription vmstate_cq = {
+    .name = "virtio-rdma/cq",
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT8(arm, VirtIORdmaCq),
+        {
+            .name = "backlog",
+            .info = &vmstate_info_backlog,
+            .flags = VMS_SINGLE,
+        },
+        /* Of a direct CQ */
+        VMSTATE_UINT8(depth_shift, VirtIORdmaCq),
+        VMSTATE_RDMA_HCA_PAGES(pages, npages, VirtIORdmaCq),
+        VMSTATE_UINT32(produced, VirtIORdmaCq),
+        VMSTATE_UINT32(consumed, VirtIORdmaCq),
+        VMSTATE_UINT32(fired, VirtIORdmaCq),
+        VMSTATE_UINT32(eqn, VirtIORdmaCq),
+        VMSTATE_BOOL(event_waits, VirtIORdmaCq),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static bool load_direct_cq(VirtIORdma *s, VirtIORdmaCq *cq,
+                           const RdmaHcaRecord *r)
+{
+    VirtIORdmaDirectCq direct = {
+        .pages.npages = cq->npages,
+        .depth_shift = cq->depth_shift,
+    };
+
+    if (!rdma_hca_record_check(r, !cq->core.is_eq, "events", 1,
+                               "0 if direct") ||
+        !rdma_hca_record_check(r, virtio_rdma_direct_cq_check(cq->core.cqe,
+                                                              &direct) == 0,
+                               "pages", cq->npages, "as many as it has") ||
+        !rdma_hca_record_max(r, "CQEs that are not consumed",
+                             cq->produced - cq->consumed,
+                             1u << cq->depth_shift) ||
+        !rdma_hca_record_charge(&s->hca, r, cq->pages, cq->npages)) {
+        return false;
+    }
+    virtio_rdma_direct_cq_start(s, cq, &direct, g_steal_pointer(&cq->pages));
+    return true;
+}
+
+static bool load_cq(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
+{
+    VirtIORdma *s = virtio_rdma_of(hca);
+    VirtIORdmaCq *cq = obj;
+    bool is_direct = cq->pages;
+
+    virtio_rdma_cq_init(cq);
+    if (!rdma_hca_record_max(r, "arm", cq->arm, is_direct
+                             ? VIRTIO_RDMA_ARM_NONE : VIRTIO_RDMA_ARM_NEXT) ||
+        !rdma_hca_record_check(r, !cq->n_backlog ||
+                               !(is_direct || cq->core.is_eq ||
+                                 cq->core.error), "n_backlog", cq->n_backlog,
+                               "0 in error, of a direct CQ, or of an event "
+                               "queue")) {
+        return false;
+    }
+    if (is_direct) {
+        return load_direct_cq(s, cq, r);
+    }
+    if ((!cq->core.is_eq && !check_served(s, r)) ||
+        !check_vq(r, "cqn, with a virtqueue", s->max_vq_cq,
+                  cq->depth_shift)) {
+        return false;
+    }
+    virtio_rdma_cq_use_vq(s, cq);
+    return true;
+}
+
+const RdmaHcaObjectOps virtio_rdma_cqs = {
+    .size = sizeof(VirtIORdmaCq),
+    .vmsd = &vmstate_cq,
+    .load = load_cq,
+    .free = virtio_rdma_cq_free,
+};
+
+static bool load_eq_of(VirtIORdma *s, VirtIORdmaCq *cq)
+{
+    const RdmaHcaRecord r = { "CQ", cq->core.cqn };
+    VirtIORdmaCq *eq = virtio_rdma_eq_get(s, cq->eqn);
+    bool waits = cq->event_waits;
+
+    cq->event_waits = false;
+    if (cq->eqn == VIRTIO_RDMA_EQN_NONE) {
+        return rdma_hca_record_max(&r, "event_waits", waits, 0);
+    }
+    if (!rdma_hca_record_check(&r, eq, "eqn", cq->eqn, "an event queue") ||
+        !rdma_hca_record_check(&r, !waits || !eq->core.error, "event_waits", 1,
+                               "0 of an event queue in error")) {
+        return false;
+    }
+    virtio_rdma_eq_attach(cq, eq);
+    if (waits) {
+        virtio_rdma_eq_add(cq);
+    }
+    return true;
+}
+
+bool virtio_rdma_eqs_load(VirtIORdma *s)
+{
+    RdmaHcaCq *cq;
+
+    RDMA_HCA_FOREACH(&s->hca.cqs, n, cq) {
+        if (cq->ops->is_direct && !load_eq_of(s, virtio_rdma_cq(cq))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Shared receive queues */
+
+static const VMStateDescription vmstate_srq = {
+    .name = "virtio-rdma/srq",
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT8(direct.depth_shift, VirtIORdmaSrq),
+        VMSTATE_UINT8(direct.slot_shift, VirtIORdmaSrq),
+        VMSTATE_UINT16(direct.doorbell, VirtIORdmaSrq),
+        VMSTATE_RDMA_HCA_PAGES(pages, direct.pages.npages, VirtIORdmaSrq),
+        VMSTATE_UINT32(wq.slots.taken, VirtIORdmaSrq),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static bool load_srq(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
+{
+    VirtIORdma *s = virtio_rdma_of(hca);
+    VirtIORdmaSrq *srq = obj;
+    VirtIORdmaDirectSrq direct = srq->direct;
+
+    virtio_rdma_srq_init(srq);
+    if (!srq->pages) {
+        if (!check_served(s, r) ||
+            !check_vq(r, "srqn, with a virtqueue", s->max_vq_srq,
+                      direct.depth_shift)) {
+            return false;
+        }
+        virtio_rdma_srq_use_vq(s, srq);
+        return true;
+    }
+    if (!rdma_hca_record_check(r, virtio_rdma_direct_srq_check(
+                                   s, &srq->core.attr, &direct) == 0,
+                               "pages of its queue", direct.pages.npages,
+                               "as many as it has") ||
+        !rdma_hca_record_charge(hca, r, srq->pages, direct.pages.npages)) {
+        return false;
+    }
+    virtio_rdma_direct_srq_start(s, srq, &direct, srq->pages);
+    srq->wq.slots.seen = srq->wq.slots.taken;
+    return true;
+}
+
+const RdmaHcaObjectOps virtio_rdma_srqs = {
+    .size = sizeof(VirtIORdmaSrq),
+    .vmsd = &vmstate_srq,
+    .load = load_srq,
+    .free = virtio_rdma_srq_free,
+};
+
+/* Queue pairs */
+
+static const VMStateDescription vmstate_qp = {
+    .name = "virtio-rdma/qp",
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT8(direct.sq_depth_shift, VirtIORdmaQp),
+        VMSTATE_UINT8(direct.sq_slot_shift, VirtIORdmaQp),
+        VMSTATE_UINT8(direct.rq_depth_shift, VirtIORdmaQp),
+        VMSTATE_UINT8(direct.rq_slot_shift, VirtIORdmaQp),
+        VMSTATE_UINT16(direct.doorbell, VirtIORdmaQp),
+        VMSTATE_RDMA_HCA_PAGES(pages, direct.pages.npages, VirtIORdmaQp),
+        VMSTATE_UINT32(sq.slots.taken, VirtIORdmaQp),
+        VMSTATE_UINT32(rq.slots.taken, VirtIORdmaQp),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static bool load_direct_qp(VirtIORdma *s, VirtIORdmaQp *qp,
+                           const RdmaHcaRecord *r)
+{
+    VirtIORdmaDirectQp direct = qp->direct;
+
+    if (!rdma_hca_record_check(r, virtio_rdma_direct_check(s, &qp->core.init,
+                                                           &direct) == 0,
+                               "pages of its queues", direct.pages.npages,
+                               "as many as they have") ||
+        !rdma_hca_record_charge(&s->hca, r, qp->pages, direct.pages.npages)) {
+        return false;
+    }
+    virtio_rdma_direct_start(s, qp, &direct, qp->pages);
+    qp->sq.slots.seen = qp->sq.slots.taken;
+    qp->rq.slots.seen = qp->rq.slots.taken;
+    return true;
+}
+
+static bool load_qp(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
+{
+    VirtIORdma *s = virtio_rdma_of(hca);
+    VirtIORdmaQp *qp = obj;
+    const RdmaQpCap *cap = &qp->core.init.cap;
+    uint32_t max_wr = qp->pages ? hca->limits.max_qp_wr_direct
+                                : hca->limits.max_qp_wr;
+
+    virtio_rdma_qp_init(qp);
+    if (!rdma_hca_record_max(r, "max_send_wr", cap->max_send_wr, max_wr) ||
+        !rdma_hca_record_max(r, "max_recv_wr", cap->max_recv_wr, max_wr)) {
+        return false;
+    }
+    if (qp->pages) {
+        return load_direct_qp(s, qp, r);
+    }
+    if (!check_served(s, r) ||
+        !check_vq(r, "qpn, with virtqueues", s->max_vq_qp,
+                  qp->direct.sq_depth_shift)) {
+        return false;
+    }
+    virtio_rdma_qp_use_vqs(s, qp);
+    return true;
+}
+
+const RdmaHcaObjectOps virtio_rdma_qps = {
+    .size = sizeof(VirtIORdmaQp),
+    .vmsd = &vmstate_qp,
+    .load = load_qp,
+    .free = virtio_rdma_qp_free,
+};
