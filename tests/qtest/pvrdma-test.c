@@ -16,5 +16,6 @@ int main(int argc, char **argv)
     qrdma_add_tests("pvrdma/srq/", pvrdma_srq_tests);
     qrdma_add_tests("pvrdma/life/", pvrdma_life_tests);
     qrdma_add_tests("pvrdma/hostile/", pvrdma_hostile_tests);
+    qrdma_add_tests("pvrdma/migrate/", pvrdma_migrate_tests);
     return g_test_run();
 }

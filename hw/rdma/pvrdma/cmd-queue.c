@@ -36,6 +36,27 @@ static int read_pages(Pvrdma *s, uint64_t dir, uint32_t npages,
 
 /* Completion queues */
 
+uint64_t pvrdma_cq_pages(uint32_t cqe)
+{
+    return STATE_PAGE + pvrdma_ring_pages(cqe, sizeof(PvrdmaCqe));
+}
+
+void pvrdma_cq_start(PvrdmaCq *cq)
+{
+    cq->core.ops = &pvrdma_cq_ops;
+    pvrdma_ring_init(&cq->ring, cq->pages[0] + offsetof(PvrdmaStatePage, rx),
+                     cq->pages + STATE_PAGE, cq->core.cqe, sizeof(PvrdmaCqe));
+}
+
+void pvrdma_cq_free(RdmaHca *hca, void *obj)
+{
+    PvrdmaCq *cq = obj;
+
+    pvrdma_notify_forget(pvrdma_of(hca), cq);
+    rdma_hca_pages_free(hca, cq->pages, cq->npages);
+    g_free(cq);
+}
+
 int pvrdma_create_cq(Pvrdma *s, const void *req, void *rsp)
 {
     const PvrdmaCmdCreateCq *cmd = req;
@@ -57,21 +78,18 @@ int pvrdma_create_cq(Pvrdma *s, const void *req, void *rsp)
     if (!rdma_hca_table_find(&s->hca.cqs, &cqn)) {
         return -ENOMEM;
     }
-    ret = read_pages(s, le64_to_cpu(cmd->dir), npages,
-                     STATE_PAGE + pvrdma_ring_pages(cqe, sizeof(PvrdmaCqe)),
+    ret = read_pages(s, le64_to_cpu(cmd->dir), npages, pvrdma_cq_pages(cqe),
                      &pages);
     if (ret) {
         return ret;
     }
     cq = g_new0(PvrdmaCq, 1);
-    cq->core.ops = &pvrdma_cq_ops;
+    cq->core.cqn = cqn;
+    cq->core.cqe = cqe;
     cq->ctx = ctx;
     cq->pages = pages;
     cq->npages = npages;
-    pvrdma_ring_init(&cq->ring, pages[0] + offsetof(PvrdmaStatePage, rx),
-                     pages + STATE_PAGE, cqe, sizeof(PvrdmaCqe));
-    cq->core.cqn = cqn;
-    cq->core.cqe = cqe;
+    pvrdma_cq_start(cq);
     rdma_hca_cq_add(&s->hca, &cq->core);
     p->handle = cpu_to_le32(cqn);
     p->cqe = cpu_to_le32(cqe);
@@ -95,6 +113,31 @@ int pvrdma_destroy_cq(Pvrdma *s, const void *req, void *rsp)
 
 /* Shared receive queues */
 
+uint64_t pvrdma_srq_pages(const RdmaSrqAttr *attr)
+{
+    return STATE_PAGE + pvrdma_ring_pages(attr->max_wr,
+                                          pvrdma_recv_stride(attr->max_sge));
+}
+
+void pvrdma_srq_start(PvrdmaSrq *srq)
+{
+    const RdmaSrqAttr *attr = &srq->core.attr;
+
+    srq->core.wq.ops = &pvrdma_wq_ops;
+    srq->core.wq.opaque = &srq->ring;
+    pvrdma_ring_init(&srq->ring, srq->pages[0] + offsetof(PvrdmaStatePage, rx),
+                     srq->pages + STATE_PAGE, attr->max_wr,
+                     pvrdma_recv_stride(attr->max_sge));
+}
+
+void pvrdma_srq_free(RdmaHca *hca, void *obj)
+{
+    PvrdmaSrq *srq = obj;
+
+    rdma_hca_pages_free(hca, srq->pages, srq->npages);
+    g_free(srq);
+}
+
 int pvrdma_create_srq(Pvrdma *s, const void *req, void *rsp)
 {
     const PvrdmaCmdCreateSrq *cmd = req;
@@ -106,7 +149,6 @@ int pvrdma_create_srq(Pvrdma *s, const void *req, void *rsp)
         .max_sge = le32_to_cpu(cmd->max_sge),
         .limit = le32_to_cpu(cmd->limit),
     };
-    uint32_t stride;
     uint64_t *pages;
     PvrdmaSrq *srq;
     int ret = rdma_hca_srq_check(&s->hca, &attr);
@@ -123,21 +165,16 @@ int pvrdma_create_srq(Pvrdma *s, const void *req, void *rsp)
     if (!rdma_hca_table_find(&s->hca.srqs, &attr.srqn)) {
         return -ENOMEM;
     }
-    stride = pvrdma_recv_stride(attr.max_sge);
     ret = read_pages(s, le64_to_cpu(cmd->dir), npages,
-                     STATE_PAGE + pvrdma_ring_pages(attr.max_wr, stride),
-                     &pages);
+                     pvrdma_srq_pages(&attr), &pages);
     if (ret) {
         return ret;
     }
     srq = g_new0(PvrdmaSrq, 1);
     srq->pages = pages;
     srq->npages = npages;
-    pvrdma_ring_init(&srq->ring, pages[0] + offsetof(PvrdmaStatePage, rx),
-                     pages + STATE_PAGE, attr.max_wr, stride);
-    srq->core.wq.ops = &pvrdma_wq_ops;
-    srq->core.wq.opaque = &srq->ring;
     srq->core.attr = attr;
+    pvrdma_srq_start(srq);
     rdma_hca_srq_add(&s->hca, &srq->core);
     p->handle = cpu_to_le32(attr.srqn);
     return rdma_hca_srq_create(&s->hca, &srq->core);
@@ -220,53 +257,77 @@ static int check_qp(Pvrdma *s, RdmaQpInitAttr *init)
            rdma_hca_qp_find(&s->hca, init->qp_type, &init->qpn);
 }
 
+uint64_t pvrdma_qp_send_pages(const RdmaQpInitAttr *init)
+{
+    return pvrdma_ring_pages(init->cap.max_send_wr,
+                             pvrdma_send_stride(init->cap.max_send_sge));
+}
+
 /* The rings of SQ and, unless it has an SRQ, RQ; both begin with a page. */
+uint64_t pvrdma_qp_pages(const RdmaQpInitAttr *init, uint32_t send_pages)
+{
+    uint32_t stride = pvrdma_recv_stride(init->cap.max_recv_sge);
+    uint64_t pages = STATE_PAGE;
+
+    pages += send_pages;
+    return init->has_srq ? pages
+                         : pages + pvrdma_ring_pages(init->cap.max_recv_wr,
+                                                     stride);
+}
+
 static int read_qp_pages(Pvrdma *s, const PvrdmaCmdCreateQp *cmd,
                          const RdmaQpInitAttr *init, uint64_t **pages)
 {
-    const RdmaQpCap *cap = &init->cap;
     uint32_t send_pages = le16_to_cpu(cmd->send_chunks);
-    uint64_t recv_pages =
-        init->has_srq ? 0
-                      : pvrdma_ring_pages(cap->max_recv_wr,
-                                          pvrdma_recv_stride(
-                                              cap->max_recv_sge));
 
     if (!rdma_hca_check_range("send_chunks", send_pages,
-                              pvrdma_ring_pages(cap->max_send_wr,
-                                                pvrdma_send_stride(
-                                                    cap->max_send_sge)),
-                              UINT16_MAX)) {
+                              pvrdma_qp_send_pages(init), UINT16_MAX)) {
         return -EINVAL;
     }
     return read_pages(s, le64_to_cpu(cmd->dir),
                       le16_to_cpu(cmd->total_chunks),
-                      STATE_PAGE + send_pages + recv_pages, pages);
+                      pvrdma_qp_pages(init, send_pages), pages);
+}
+
+void pvrdma_qp_start(PvrdmaQp *qp)
+{
+    const RdmaQpInitAttr *init = &qp->core.init;
+    const RdmaQpCap *cap = &init->cap;
+
+    qp->core.sq.ops = qp->core.rq.ops = &pvrdma_wq_ops;
+    qp->core.sq.opaque = &qp->sq;
+    qp->core.rq.opaque = &qp->rq;
+    pvrdma_ring_init(&qp->sq, qp->pages[0] + offsetof(PvrdmaStatePage, tx),
+                     qp->pages + STATE_PAGE, cap->max_send_wr,
+                     pvrdma_send_stride(cap->max_send_sge));
+    if (!init->has_srq) {
+        pvrdma_ring_init(&qp->rq, qp->pages[0] + offsetof(PvrdmaStatePage, rx),
+                         qp->pages + STATE_PAGE + qp->send_pages,
+                         cap->max_recv_wr,
+                         pvrdma_recv_stride(cap->max_recv_sge));
+    }
+}
+
+void pvrdma_qp_free(RdmaHca *hca, void *obj)
+{
+    PvrdmaQp *qp = obj;
+
+    rdma_hca_pages_free(hca, qp->pages, qp->npages);
+    g_free(qp);
 }
 
 static PvrdmaQp *add_qp(Pvrdma *s, const PvrdmaCmdCreateQp *cmd,
                         const RdmaQpInitAttr *init, uint64_t *pages)
 {
-    const RdmaQpCap *cap = &init->cap;
     PvrdmaQp *qp = g_new0(PvrdmaQp, 1);
 
     qp->pages = pages;
     qp->npages = le16_to_cpu(cmd->total_chunks);
-    pvrdma_ring_init(&qp->sq, pages[0] + offsetof(PvrdmaStatePage, tx),
-                     pages + STATE_PAGE, cap->max_send_wr,
-                     pvrdma_send_stride(cap->max_send_sge));
-    qp->core.sq.ops = qp->core.rq.ops = &pvrdma_wq_ops;
-    qp->core.sq.opaque = &qp->sq;
-    qp->core.rq.opaque = &qp->rq;
+    qp->send_pages = le16_to_cpu(cmd->send_chunks);
     qp->sq.stopped = true;
-    if (!init->has_srq) {
-        pvrdma_ring_init(&qp->rq, pages[0] + offsetof(PvrdmaStatePage, rx),
-                         pages + STATE_PAGE + le16_to_cpu(cmd->send_chunks),
-                         cap->max_recv_wr,
-                         pvrdma_recv_stride(cap->max_recv_sge));
-        qp->rq.stopped = true;
-    }
+    qp->rq.stopped = !init->has_srq;
     qp->core.init = *init;
+    pvrdma_qp_start(qp);
     rdma_hca_qp_add(&s->hca, &qp->core);
     return qp;
 }

@@ -157,6 +157,13 @@ void pvrdma_cmd_forget(Pvrdma *s)
     qemu_cond_broadcast(&s->cmd.done);
 }
 
+bool pvrdma_cmd_load(Pvrdma *s)
+{
+    /* The source has tried the command, and the driver has read ERR. */
+    s->cmd.again = s->cmd.busy;
+    return !s->cmd.busy || command_of(s);
+}
+
 /*
  * A prompt command has to be done when this register access is. A vCPU lets
  * others have the BQL meanwhile, and the registers.

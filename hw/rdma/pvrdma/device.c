@@ -4,7 +4,6 @@
  */
 #include "qemu/osdep.h"
 #include "hw/pci/msix.h"
-#include "migration/vmstate.h"
 #include "qapi/error.h"
 #include "qemu/bitmap.h"
 #include "qemu/host-utils.h"
@@ -74,35 +73,6 @@ static void run_pending(RdmaHca *hca, uint32_t pending)
     }
 }
 
-static void free_cq(RdmaHca *hca, void *obj)
-{
-    PvrdmaCq *cq = obj;
-
-    pvrdma_notify_forget(pvrdma_of(hca), cq);
-    rdma_hca_pages_free(hca, cq->pages, cq->npages);
-    g_free(cq);
-}
-
-static void free_srq(RdmaHca *hca, void *obj)
-{
-    PvrdmaSrq *srq = obj;
-
-    rdma_hca_pages_free(hca, srq->pages, srq->npages);
-    g_free(srq);
-}
-
-static void free_qp(RdmaHca *hca, void *obj)
-{
-    PvrdmaQp *qp = obj;
-
-    rdma_hca_pages_free(hca, qp->pages, qp->npages);
-    g_free(qp);
-}
-
-static const RdmaHcaObjectOps cqs = { .free = free_cq };
-static const RdmaHcaObjectOps srqs = { .free = free_srq };
-static const RdmaHcaObjectOps qps = { .free = free_qp };
-
 static const RdmaHcaOps hca_ops = {
     .is_active = is_active,
     .has_driver = has_driver,
@@ -111,9 +81,9 @@ static const RdmaHcaOps hca_ops = {
     .port_changed = port_changed,
     .decode_send = pvrdma_decode_send,
     .decode_recv = pvrdma_decode_recv,
-    .cq = &cqs,
-    .srq = &srqs,
-    .qp = &qps,
+    .cq = &pvrdma_cqs,
+    .srq = &pvrdma_srqs,
+    .qp = &pvrdma_qps,
     .update_running = pvrdma_update_running_inside,
     .serve = serve,
     .resume = resume,
@@ -155,9 +125,11 @@ static bool attach(Pvrdma *s, Error **errp)
         return false;
     }
     l->max_qp_wr_direct = pow2floor(l->max_qp_wr_direct);
+    l->max_qp_wr = l->max_qp_wr_direct;
     l->max_send_sge = pow2floor(MIN(l->max_send_sge, l->max_recv_sge));
     l->max_recv_sge = l->max_send_sge;
     l->max_cqe_deep = pow2floor(l->max_cqe_deep);
+    l->max_cqe = l->max_cqe_deep;
     if (!s->hca.bc->create_srq || !l->max_srq_wr) {
         l->max_srq = 0;
     }
@@ -218,6 +190,7 @@ static void realize(PCIDevice *pci, Error **errp)
     s->retry = timer_new_ms(QEMU_CLOCK_VIRTUAL, retry, s);
     rdma_hca_start(&s->hca);
     s->vm_change = qemu_add_vm_change_state_handler(vm_changed, s);
+    pvrdma_limits_register(s);
 }
 
 static void end(RdmaHca *hca)
@@ -239,6 +212,7 @@ static void pvrdma_exit(PCIDevice *pci)
 {
     Pvrdma *s = PVRDMA(pci);
 
+    pvrdma_limits_unregister(s);
     rdma_hca_end(&s->hca, end);
     msix_uninit_exclusive_bar(pci);
 }
@@ -253,11 +227,6 @@ static void write_config(PCIDevice *pci, uint32_t addr, uint32_t value,
         pvrdma_update_running(s);
     }
 }
-
-static const VMStateDescription vmstate_pvrdma = {
-    .name = TYPE_PVRDMA,
-    .unmigratable = true,
-};
 
 static void instance_init(Object *obj)
 {

@@ -109,6 +109,7 @@ typedef struct PvrdmaQp {
     PvrdmaRing rq;
     uint64_t *pages;
     uint32_t npages;
+    uint32_t send_pages;            /* of @npages, for the SQ */
 } PvrdmaQp;
 
 /* A ring of the device, which the driver consumes */
@@ -229,6 +230,8 @@ uint32_t pvrdma_read_icr(Pvrdma *s);
 
 /* The directories of a driver that sets up the device; false: a bad one. */
 bool pvrdma_notify_start(Pvrdma *s, const PvrdmaDsr *dsr);
+/* Set the sizes of the rings: migration loads their addresses. */
+void pvrdma_notify_init(Pvrdma *s);
 /* Report CQ @cq in the ring of completions. */
 void pvrdma_notify_fire(Pvrdma *s, PvrdmaCq *cq);
 void pvrdma_notify_forget(Pvrdma *s, PvrdmaCq *cq);
@@ -245,7 +248,10 @@ extern const RdmaHcaCqOps pvrdma_cq_ops;
 uint64_t pvrdma_ring_pages(uint32_t size, uint32_t stride);
 uint32_t pvrdma_send_stride(uint32_t max_sge);
 uint32_t pvrdma_recv_stride(uint32_t max_sge);
-/* @state: the address of its indices; @pages: those of its elements */
+/*
+ * Describe a ring, whose device indices are set before. @state: the address of
+ * its indices; @pages: those of its elements
+ */
 void pvrdma_ring_init(PvrdmaRing *ring, uint64_t state, uint64_t *pages,
                       uint32_t size, uint32_t stride);
 /* Of RdmaHcaOps */
@@ -288,6 +294,19 @@ PvrdmaHandler pvrdma_modify_srq;
 PvrdmaHandler pvrdma_query_srq;
 PvrdmaHandler pvrdma_destroy_srq;
 
+/* The fewest pages that an object has; those of a QP with its @send_pages */
+uint64_t pvrdma_cq_pages(uint32_t cqe);
+uint64_t pvrdma_srq_pages(const RdmaSrqAttr *attr);
+uint64_t pvrdma_qp_send_pages(const RdmaQpInitAttr *init);
+uint64_t pvrdma_qp_pages(const RdmaQpInitAttr *init, uint32_t send_pages);
+/* Set the form of an object, rings in its pages. Its attributes are set. */
+void pvrdma_cq_start(PvrdmaCq *cq);
+void pvrdma_srq_start(PvrdmaSrq *srq);
+void pvrdma_qp_start(PvrdmaQp *qp);
+/* For RdmaHcaObjectOps.free() */
+void pvrdma_cq_free(RdmaHca *hca, void *obj);
+void pvrdma_srq_free(RdmaHca *hca, void *obj);
+void pvrdma_qp_free(RdmaHca *hca, void *obj);
 /*
  * The driver frees the memory of the CQ, or SRQ, whatever comes: touch it no
  * more, even if queues use it.
@@ -305,6 +324,8 @@ void pvrdma_cmd_request(Pvrdma *s);
 /* Continue the command in progress, if there is one. */
 void pvrdma_cmd_run(Pvrdma *s);
 void pvrdma_cmd_forget(Pvrdma *s);
+/* Migration: is there such a command, if one is in progress? */
+bool pvrdma_cmd_load(Pvrdma *s);
 
 /* reset.c */
 
@@ -319,6 +340,17 @@ void pvrdma_dsr_set(Pvrdma *s, uint64_t addr);
 
 void pvrdma_props_init(ObjectClass *klass);
 bool pvrdma_conf_check(Pvrdma *s, Error **errp);
+
+/* vmstate.c: migration */
+
+extern const VMStateDescription vmstate_pvrdma;
+/* For RdmaHcaOps */
+extern const RdmaHcaObjectOps pvrdma_cqs;
+extern const RdmaHcaObjectOps pvrdma_srqs;
+extern const RdmaHcaObjectOps pvrdma_qps;
+/* The limits, which come first in the stream */
+void pvrdma_limits_register(Pvrdma *s);
+void pvrdma_limits_unregister(Pvrdma *s);
 
 /* regs.c: registers and doorbells */
 

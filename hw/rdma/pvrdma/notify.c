@@ -25,8 +25,7 @@ static bool find_page(Pvrdma *s, uint64_t dir, unsigned index, uint64_t *page)
            !(*page & (RDMA_PAGE_SIZE - 1));
 }
 
-static bool start(Pvrdma *s, PvrdmaDeviceRing *ring, const PvrdmaRingDir *dir,
-                  uint32_t size)
+static bool start(Pvrdma *s, PvrdmaDeviceRing *ring, const PvrdmaRingDir *dir)
 {
     uint64_t state, elements;
 
@@ -42,16 +41,24 @@ static bool start(Pvrdma *s, PvrdmaDeviceRing *ring, const PvrdmaRingDir *dir,
     *ring = (PvrdmaDeviceRing) {
         .state = state + offsetof(PvrdmaStatePage, rx),
         .elements = elements,
-        .size = size,
     };
     return true;
 }
 
+void pvrdma_notify_init(Pvrdma *s)
+{
+    s->events.size = PVRDMA_EVENT_RING_SIZE;
+    s->completions.size = PVRDMA_COMPLETION_RING_SIZE;
+}
+
 bool pvrdma_notify_start(Pvrdma *s, const PvrdmaDsr *dsr)
 {
-    return start(s, &s->events, &dsr->events, PVRDMA_EVENT_RING_SIZE) &&
-           start(s, &s->completions, &dsr->completions,
-                 PVRDMA_COMPLETION_RING_SIZE);
+    if (!start(s, &s->events, &dsr->events) ||
+        !start(s, &s->completions, &dsr->completions)) {
+        return false;
+    }
+    pvrdma_notify_init(s);
+    return true;
 }
 
 /* Add an element. False if there is no room, or not in RAM. */

@@ -30,12 +30,10 @@ uint32_t pvrdma_recv_stride(uint32_t max_sge)
 void pvrdma_ring_init(PvrdmaRing *ring, uint64_t state, uint64_t *pages,
                       uint32_t size, uint32_t stride)
 {
-    *ring = (PvrdmaRing) {
-        .pages = pages,
-        .state = state,
-        .size = size,
-        .stride = stride,
-    };
+    ring->pages = pages;
+    ring->state = state;
+    ring->size = size;
+    ring->stride = stride;
 }
 
 static uint64_t element(const PvrdmaRing *ring, uint32_t index)

@@ -5,15 +5,22 @@
 #include "qemu/osdep.h"
 #include "pvrdma-test.h"
 
-QRdmaHost *pv_host_start(const char *extra)
+char *pv_host_args(const char *props)
 {
-    return qrdma_host_start(
+    return g_strdup_printf(
         "-netdev hubport,id=n0,hubid=0 -netdev hubport,id=n1,hubid=0 "
         "-device vmxnet3,netdev=n0,addr=4.0,multifunction=on,"
-        "mac=52:54:00:12:34:01 -device pvrdma,netdev=n0,addr=4.1,id=d0 "
+        "mac=52:54:00:12:34:01 -device pvrdma,netdev=n0,addr=4.1,id=d0%s "
         "-device vmxnet3,netdev=n1,addr=5.0,multifunction=on,"
-        "mac=52:54:00:12:34:02 -device pvrdma,netdev=n1,addr=5.1,id=d1 %s",
-        extra);
+        "mac=52:54:00:12:34:02 -device pvrdma,netdev=n1,addr=5.1,id=d1",
+        props);
+}
+
+QRdmaHost *pv_host_start(const char *extra)
+{
+    g_autofree char *args = pv_host_args("");
+
+    return qrdma_host_start("%s %s", args, extra);
 }
 
 /* 10.0.0.@host */

@@ -29,7 +29,12 @@ typedef struct PvPair {
     PvEnd b;
 } PvPair;
 
-/* A machine with devices in function 1 of slots 4 and 5; @extra: arguments */
+/*
+ * Arguments for devices in function 1 of slots 4 and 5; @props: more properties
+ * of the first one, each with a comma before it
+ */
+char *pv_host_args(const char *props);
+/* A machine with these devices; @extra: more arguments */
 QRdmaHost *pv_host_start(const char *extra);
 void pv_gid(uint8_t gid[RDMA_GID_LEN], unsigned host);
 /* A device that is set up, with GID 0: 10.0.0.@host */
@@ -59,5 +64,6 @@ extern const QRdmaTest pvrdma_mem_tests[];
 extern const QRdmaTest pvrdma_srq_tests[];
 extern const QRdmaTest pvrdma_life_tests[];
 extern const QRdmaTest pvrdma_hostile_tests[];
+extern const QRdmaTest pvrdma_migrate_tests[];
 
 #endif

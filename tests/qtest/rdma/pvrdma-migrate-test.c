@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Migration of pvrdma: both devices of a pair move to another QEMU, with work
+ * in progress.
+ */
+#include "qemu/osdep.h"
+#include <glib/gstdio.h>
+#include "qemu/bswap.h"
+#include "qobject/qdict.h"
+#include "pvrdma-test.h"
+
+#define LEN 3000
+/* Virtual time between two looks at a CQ: more than the RNR timer of a QP */
+#define STEP_NS (10 * 1000 * 1000)
+
+typedef struct Move {
+    char *dir;
+    char *state;                    /* file of the stream */
+    char *uri;
+    char *log;                      /* of a destination */
+} Move;
+
+static Move move_begin(void)
+{
+    Move m = { .dir = g_dir_make_tmp("pvrdma-migrate-XXXXXX", NULL) };
+
+    g_assert_nonnull(m.dir);
+    m.state = g_strdup_printf("%s/state", m.dir);
+    m.uri = g_strdup_printf("file:%s", m.state);
+    m.log = g_strdup_printf("%s/log", m.dir);
+    return m;
+}
+
+static void move_end(Move *m)
+{
+    g_unlink(m->state);
+    g_unlink(m->log);
+    g_rmdir(m->dir);
+    g_free(m->dir);
+    g_free(m->state);
+    g_free(m->uri);
+    g_free(m->log);
+}
+
+static bool has_status(QTestState *qts, const char *command, const char *wanted)
+{
+    g_autoptr(QDict) rsp = qtest_qmp_assert_success_ref(
+        qts, "{'execute': %s}", command);
+    const char *status = qdict_get_try_str(rsp, "status") ?: "none";
+
+    g_assert_cmpstr(status, !=, "failed");
+    return g_str_equal(status, wanted);
+}
+
+static void save(PvPair *p, const Move *m)
+{
+    qtest_qmp_assert_success(p->host->qts, "{'execute': 'migrate', "
+                             "'arguments': {'uri': %s}}", m->uri);
+    while (!has_status(p->host->qts, "query-migrate", "completed")) {
+        g_usleep(1000);
+    }
+}
+
+static QTestState *start_destination(const char *props, const char *more)
+{
+    g_autofree char *args = pv_host_args(props);
+
+    return qtest_initf("-machine pc -nodefaults -m 64 %s -S -incoming defer "
+                       "%s", args, more);
+}
+
+static void load(QTestState *to, const Move *m)
+{
+    qtest_qmp_assert_success(to, "{'execute': 'migrate-incoming', "
+                             "'arguments': {'uri': %s}}", m->uri);
+}
+
+/* Another QEMU takes over, at the same virtual time. */
+static void move(PvPair *p)
+{
+    Move m = move_begin();
+    QTestState *from = p->host->qts;
+    QTestState *to = start_destination("", "");
+    /* The smallest step returns the time. */
+    int64_t now = qtest_clock_step(from, 1);
+
+    save(p, &m);
+    load(to, &m);
+    while (has_status(to, "query-status", "inmigrate")) {
+        g_usleep(1000);
+    }
+    qtest_clock_set(to, now);
+    p->host->qts = to;
+    p->host->bus->qts = to;
+    qtest_qmp_assert_success(to, "{'execute': 'cont'}");
+    qtest_quit(from);
+    move_end(&m);
+}
+
+/* A destination with @props refuses the stream of @m, and says @text. */
+static void expect_refused(const Move *m, const char *props, const char *text)
+{
+    g_autofree char *redirect = g_strdup_printf("2> %s", m->log);
+    g_autofree char *said = NULL;
+    QTestState *to = start_destination(props, redirect);
+
+    qtest_set_expected_status(to, 1);
+    load(to, m);
+    qtest_wait_qemu(to);
+    qtest_quit(to);
+    g_assert_true(g_file_get_contents(m->log, &said, NULL, NULL));
+    if (!strstr(said, text)) {
+        g_test_message("%s", said);
+        g_assert_not_reached();
+    }
+}
+
+static void post_send(PvEnd *e, uint64_t wr_id, uint8_t seed)
+{
+    PvrdmaSge sge = pv_sge(e, 0, LEN);
+
+    pv_fill(e, 0, LEN, seed);
+    qpvrdma_post_send(e->dev, &e->qp,
+                      &(PvrdmaSendWqe) {
+                          .wr_id = wr_id,
+                          .num_sge = 1,
+                          .opcode = RDMA_WR_SEND,
+                          .send_flags = RDMA_SEND_SIGNALED,
+                      }, &sge);
+}
+
+static void post_recv(PvEnd *e, uint64_t wr_id)
+{
+    PvrdmaSge sge = pv_sge(e, LEN, LEN);
+
+    qpvrdma_post_recv(e->dev, &e->qp, wr_id, &sge);
+}
+
+/* Step virtual time until the completion is there. */
+static void wait_for(PvPair *p, PvEnd *e, QPvrdmaCq *cq, uint64_t wr_id,
+                     uint32_t opcode)
+{
+    PvrdmaCqe cqe;
+
+    qrdma_wait_until(e->dev, qpvrdma_poll_cq(e->dev, cq, &cqe) ||
+                     (qtest_clock_step(p->host->qts, STEP_NS), false));
+    g_assert_cmpint(cqe.status, ==, RDMA_WC_SUCCESS);
+    g_assert_cmpint(cqe.wr_id, ==, wr_id);
+    g_assert_cmpint(cqe.opcode, ==, opcode);
+}
+
+static void arm(PvEnd *e, const QPvrdmaCq *cq)
+{
+    qpvrdma_ring_doorbell(e->dev, e->page, PVRDMA_UAR_CQ,
+                          cq->handle | PVRDMA_UAR_CQ_ARM);
+}
+
+static void expect_fired(PvEnd *e, const QPvrdmaCq *cq)
+{
+    uint32_t handle;
+
+    qrdma_wait_until(e->dev, qpvrdma_interrupted(e->dev,
+                                                 PVRDMA_VECTOR_COMPLETION));
+    g_assert_true(qpvrdma_ring_pop(e->dev, &e->dev->completions, &handle));
+    g_assert_cmpint(handle, ==, cq->handle);
+}
+
+/*
+ * WQEs that are in flight and that wait, and an armed CQ, go along. Indices of
+ * rings wrap around during the moves.
+ */
+static void live(uint32_t page)
+{
+    PvPair p = pv_pair_new(page, RDMA_QPT_RC);
+    QPvrdmaCq more;
+
+    for (int i = 0; i < 40; i++) {
+        arm(&p.b, &p.b.rcq);
+        post_send(&p.a, i, i);
+        if (i % 10 == 0) {
+            move(&p);
+        }
+        post_recv(&p.b, 100 + i);
+        wait_for(&p, &p.b, &p.b.rcq, 100 + i, RDMA_WC_RECV);
+        wait_for(&p, &p.a, &p.a.scq, i, RDMA_WC_SEND);
+        pv_assert_filled(&p.b, LEN, LEN, i);
+        expect_fired(&p.b, &p.b.rcq);
+    }
+    /* Receives that wait in their ring */
+    post_recv(&p.a, 7);
+    move(&p);
+    post_send(&p.b, 8, 99);
+    wait_for(&p, &p.a, &p.a.rcq, 7, RDMA_WC_RECV);
+    wait_for(&p, &p.b, &p.b.scq, 8, RDMA_WC_SEND);
+    pv_assert_filled(&p.a, LEN, LEN, 99);
+    /* Commands, and contexts, of which objects exist */
+    more = qpvrdma_create_cq(p.a.dev, page, 64);
+    g_assert_cmpint(more.handle, !=, p.a.scq.handle);
+    g_assert_cmpint(more.handle, !=, p.a.rcq.handle);
+    g_assert_cmpint(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_QP,
+                                    p.a.qp.handle), ==, 0);
+    if (page) {
+        g_assert_cmpint(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_UC, page),
+                        ==, 0);
+        g_assert_cmpint(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_CQ,
+                                        more.handle), ==, ENOENT);
+    }
+    pv_pair_free(&p);
+}
+
+static void test_kernel(void)
+{
+    live(0);
+}
+
+static void test_process(void)
+{
+    live(3);
+}
+
+/* A destination that differs is named. */
+static void test_refuse(void)
+{
+    static const char *const cases[][2] = {
+        { ",max-cq=17", "this device has 17" },
+        { ",max-qp=33", "this device has 33" },
+        { ",max-qp-wr=1024", "max-qp-wr" },
+        { ",max-uar=256", "max-uar" },
+    };
+    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    Move m = move_begin();
+
+    save(&p, &m);
+    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+        expect_refused(&m, cases[i][0], cases[i][1]);
+    }
+    move_end(&m);
+    pv_pair_free(&p);
+}
+
+/* Words to find in the stream, and a new value for one of them */
+typedef struct Spoilt {
+    uint32_t find[4];
+    unsigned words;                 /* of find */
+    unsigned word;                  /* index of the one to replace */
+    uint32_t by;
+    const char *text;               /* in the destination's error */
+} Spoilt;
+
+static void spoil(const Move *m, const char *data, size_t size,
+                  const Spoilt *c)
+{
+    g_autofree char *copy = g_memdup2(data, size);
+    uint32_t find[4], by = cpu_to_be32(c->by);
+    char *at;
+
+    for (unsigned i = 0; i < c->words; i++) {
+        find[i] = cpu_to_be32(c->find[i]);
+    }
+    at = memmem(copy, size, find, c->words * sizeof(find[0]));
+    g_assert_nonnull(at);
+    memcpy(at + c->word * sizeof(by), &by, sizeof(by));
+    g_assert_true(g_file_set_contents(m->state, copy, size, NULL));
+}
+
+static void test_spoilt(void)
+{
+    enum { PAGE = 5 };
+    PvPair p = pv_pair_new(PAGE, RDMA_QPT_RC);
+    /* The last page of each object, and what follows */
+    const uint32_t cq = p.a.rcq.ring.elements;
+    const uint32_t qp = p.a.qp.rq.elements;
+    const uint32_t send_pages =
+        (p.a.qp.rq.elements - p.a.qp.sq.elements) / RDMA_PAGE_SIZE;
+    /* After the number of PDs: the PD, and its context */
+    const uint32_t pd = p.a.pd;
+    const Spoilt cases[] = {
+        { { cq, PAGE, 0, 0 }, 4, 0, cq + 8, "address of a page" },
+        { { cq, PAGE, 0, 0 }, 4, 1, PAGE + 1,
+          "has ctx=6, which must be a context that exists" },
+        { { cq, PAGE, 0, 0 }, 4, 1, UINT32_MAX,
+          "has ctx=4294967295, which must be a context that exists" },
+        { { cq, PAGE, 0, 0 }, 4, 2, 3, "has arm=3, but at most 2" },
+        { { cq, PAGE, 0, 0 }, 4, 3, 65,
+          "has CQEs that are not consumed=65, but at most 64" },
+        { { qp, send_pages, 0, 0 }, 4, 1, 0,
+          "has pages of the SQ=0, which must be" },
+        { { qp, send_pages, 0, 0 }, 4, 1, UINT32_MAX,
+          "which must be as many as its queues need" },
+        { { qp, send_pages, 0, 0 }, 4, 2, 1,
+          "has WQEs that are posted=4294967295, but at most 16" },
+        { { qp, send_pages, 0, 0 }, 4, 3, 17,
+          "has WQEs that are posted=17, but at most 16" },
+        { { 1, pd, PAGE }, 3, 0, UINT32_MAX,
+          "4294967295 objects of kind PD in the migration stream" },
+        { { 1, pd, PAGE }, 3, 1, UINT32_MAX, "has number=4294967295" },
+        { { 1, pd, PAGE }, 3, 2, PAGE + 1,
+          "has context=6, which must be one that exists" },
+    };
+    Move m = move_begin();
+    g_autofree char *data = NULL;
+    size_t size;
+
+    save(&p, &m);
+    g_assert_true(g_file_get_contents(m.state, &data, &size, NULL));
+    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+        g_test_message("word %u becomes %u", cases[i].word, cases[i].by);
+        spoil(&m, data, size, &cases[i]);
+        expect_refused(&m, "", cases[i].text);
+    }
+    move_end(&m);
+    pv_pair_free(&p);
+}
+
+const QRdmaTest pvrdma_migrate_tests[] = {
+    { "kernel", test_kernel },
+    { "process", test_process },
+    { "refuse", test_refuse },
+    { "spoilt", test_spoilt },
+    { }
+};
