@@ -312,8 +312,8 @@ void rdma_hca_pages_drop(RdmaHca *hca);
 /* mr.c: memory regions */
 
 /*
- * These functions read the page list @p, replace its page_shift 0 by the
- * default, and return -EINPROGRESS if rdma_hca_pages_read_on() does.
+ * The functions with a page list @p check and read the list, as
+ * rdma_hca_pages_read_on() does. They replace its page_shift 0 by the default.
  */
 
 /*
