@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a backend knows of an object, for operators of the host who inspect it
- * (query-rdma and its like). Nothing here depends on QEMU.
+ * Reports of a backend about an object, for people who inspect it on the host
+ * (query-rdma). Nothing here depends on QEMU.
  *
  * All structures are values in host byte order. Reading them changes nothing.
  */

@@ -59,7 +59,7 @@
 #include "system/rdma-ram.h"
 
 #define TYPE_RDMA_BACKEND "rdma-backend"
-/* What rdma_backend_new_default() makes */
+/* The type that rdma_backend_new_default() makes */
 #define TYPE_RDMA_BACKEND_DEFAULT "rdma-roce"
 OBJECT_DECLARE_TYPE(RdmaBackend, RdmaBackendClass, RDMA_BACKEND)
 
@@ -76,10 +76,10 @@ typedef struct RdmaLoaded {
 } RdmaLoaded;
 
 /*
- * What a device model offers its backend. All are mandatory, except those of
- * SRQs if limits.max_srq is 0. Any class method may call them, but while the VM
- * is stopped only where a comment allows it. A callback must not call a class
- * method of the backend, with two exceptions: port_changed() may call
+ * Callbacks of a device model for its backend. All are mandatory, except those
+ * of SRQs if limits.max_srq is 0. Any class method may call them, but while the
+ * VM is stopped only where a comment allows it. A callback must not call class
+ * methods of the backend, with two exceptions: port_changed() may call
  * query_port(), and each may call inspect(). A callback may schedule a bottom
  * half.
  */
@@ -123,7 +123,7 @@ typedef struct RdmaBackendClientOps {
     bool (*loaded)(void *opaque, const RdmaLoaded *obj);
 } RdmaBackendClientOps;
 
-/* What the device model wants, or what a backend allows at most. */
+/* Limits: those of the device model, lowered by its backend. */
 typedef struct RdmaBackendLimits {
     uint32_t max_qp;
     uint32_t max_qp_wr;             /* of a QP with virtqueues */
@@ -278,9 +278,9 @@ struct RdmaBackendClass {
 
     void (*query_port)(RdmaBackend *rb, RdmaPortAttr *attr);
     /*
-     * Not @up: the port has no link, whatever its network says, and passes
-     * nothing. The port is up after attach(). May come while the VM is stopped.
-     * Optional.
+     * Take the port up or down. A port that is down has no link, even if its
+     * network is up, and passes nothing. The port is up after attach(). May
+     * come while the VM is stopped. Optional.
      */
     void (*set_port)(RdmaBackend *rb, bool up);
     int (*add_gid)(RdmaBackend *rb, uint32_t index,
@@ -288,7 +288,7 @@ struct RdmaBackendClass {
 
     /*
      * Takes over attr->pages when it returns 0. With host_numbers sets
-     * attr->lkey and attr->rkey, whatever the access is.
+     * attr->lkey and attr->rkey, for any access.
      */
     int (*create_mr)(RdmaBackend *rb, RdmaMrAttr *attr);
     /*

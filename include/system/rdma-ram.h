@@ -28,12 +28,13 @@ void rdma_ram_init(RdmaRam *ram, AddressSpace *as);
 void rdma_ram_cleanup(RdmaRam *ram);
 /*
  * Return the host's address of the RAM at DMA address @addr, and lower *@len to
- * what lies there in one piece. NULL if there is something else: no access may
- * have effects. In any thread; the address is valid while RCU is locked.
+ * its contiguous part. NULL if the address is not RAM, because access to a
+ * register may have effects. In any thread; the result is valid while RCU is
+ * locked.
  */
 void *rdma_ram_at(const RdmaRam *ram, uint64_t addr, uint64_t *len,
                   bool is_write);
-/* @len bytes at such an address were written: migration and TCG must know. */
+/* Mark @len bytes at such an address as written, for migration and TCG. */
 void rdma_ram_written(const RdmaRam *ram, void *host, uint64_t len);
 
 #endif /* SYSTEM_RDMA_RAM_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the series of QEMU that this tree lies over have in different forms. One
- * that differs in more adds to this file, not a condition to where it is used.
+ * Interfaces of QEMU that differ between the supported series. Handle further
+ * differences in this file, so that its users need no conditions.
  */
 #ifndef SYSTEM_RDMA_SERIES_H
 #define SYSTEM_RDMA_SERIES_H

@@ -139,7 +139,7 @@ QEMU_BUILD_BUG_ON(sizeof(RoceStats) !=
 QEMU_BUILD_BUG_ON(offsetof(RoceStats, rx_mcast_frames) !=
                   RDMA_COUNTER_RX_MCAST_PACKETS * sizeof(uint64_t));
 
-/* Those that a QP counts, too */
+/* The counters that a QP has, too */
 static const struct {
     uint8_t counter;
     uint8_t offset;                 /* in RdmaQpStats */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the backend knows about objects without asking the host, which may take
- * long: for a QP the attributes that the guest has set, and the state. "rdma
- * resource show qp" on the host shows PSNs, by the number on the wire.
+ * Inspection of objects without asking the host, which may take long. Of a QP
+ * the backend knows its state and the attributes that the guest has set. On the
+ * host, "rdma resource show qp" shows PSNs, by the number on the wire.
  */
 #include "qemu/osdep.h"
 #include "gsi.h"
