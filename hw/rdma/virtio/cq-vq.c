@@ -10,7 +10,7 @@
 #include "trace.h"
 #include "queue.h"
 
-/* The budget of a completion for the backlog and for itself */
+/* Budget for writing a completion. It pays for the backlog, too. */
 #define COMPLETE_BUDGET (8 * RDMA_WORK_WR)
 
 typedef enum PushResult {

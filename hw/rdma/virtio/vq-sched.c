@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Schedule the work of the bottom half that is not of work queues.
+ * Schedule work of the bottom half, except that of work queues.
  */
 #include "qemu/osdep.h"
 #include "queue.h"

@@ -14,7 +14,7 @@
 #define MIN_SLOT_SHIFT 5
 /*
  * Bytes of a slot to copy at first: enough for most WQEs. The scratch buffer
- * has room for them, whatever the limits of the device.
+ * always has room for them.
  */
 #define FIRST_BYTES 128
 #define PAGE_SHIFT RDMA_PAGE_SHIFT
@@ -246,18 +246,18 @@ static bool read_wqe(VirtIORdma *s, const VirtIORdmaSlots *slots, size_t *len)
     uint32_t slot_size = 1u << slots->slot_shift;
     size_t first = MIN(slot_size, FIRST_BYTES);
     uint8_t *slot = s->scratch->slot;
-    uint32_t said;
+    uint32_t wqe_len;
     size_t end;
 
     if (!read_slot(s, slots, 0, slot, first)) {
         return false;
     }
-    said = virtio_rdma_codec_get_slot(slot);
-    if (said > slot_size - VIRTIO_RDMA_SLOT_SIZE) {
+    wqe_len = virtio_rdma_codec_get_slot(slot);
+    if (wqe_len > slot_size - VIRTIO_RDMA_SLOT_SIZE) {
         return false;
     }
-    *len = said;
-    end = VIRTIO_RDMA_SLOT_SIZE + MIN(said, s->scratch->wqe_room);
+    *len = wqe_len;
+    end = VIRTIO_RDMA_SLOT_SIZE + MIN(wqe_len, s->scratch->wqe_room);
     return end <= first || read_slot(s, slots, first, slot + first,
                                      end - first);
 }
