@@ -124,7 +124,7 @@ static int64_t end_ns(const RdmaHcaFault *f)
     return f->ms ? now_ns() + f->ms * (int64_t)SCALE_MS : INT64_MAX;
 }
 
-/* Set *@next to @until if that is earlier; 0 is no deadline. */
+/* Set *@next to @until if that is earlier. An @until of 0 has no effect. */
 static void note_deadline(int64_t *next, int64_t until)
 {
     if (until && until < *next) {
