@@ -195,13 +195,10 @@ static bool driver_waits(uint32_t cmd)
     }
 }
 
-uint32_t qpvrdma_cmd(QPvrdma *d, uint32_t cmd, void *req, size_t size,
-                     void *rsp, size_t rsp_size)
+uint32_t qpvrdma_request(QPvrdma *d, uint32_t cmd, void *req, size_t size)
 {
     uint8_t slot[PVRDMA_CMD_ROOM];
     PvrdmaCmdHead *head = req;
-    PvrdmaRspHead reply;
-    uint32_t err;
 
     head->cmd = cmd;
     /* A driver copies bytes of the kernel's stack after a short request. */
@@ -209,14 +206,28 @@ uint32_t qpvrdma_cmd(QPvrdma *d, uint32_t cmd, void *req, size_t size,
     memcpy(slot, req, size);
     qtest_memwrite(d->host->qts, d->request, slot, sizeof(slot));
     qpvrdma_write(d, PVRDMA_REG_REQUEST, 0);
-    err = qpvrdma_read(d, PVRDMA_REG_ERR);
+    return qpvrdma_read(d, PVRDMA_REG_ERR);
+}
+
+uint32_t qpvrdma_await_reply(QPvrdma *d)
+{
+    PvrdmaRspHead reply;
+
+    qrdma_wait_until(d, qpvrdma_interrupted(d, PVRDMA_VECTOR_RESPONSE));
+    qtest_memread(d->host->qts, d->response, &reply, sizeof(reply));
+    return reply.ack;
+}
+
+uint32_t qpvrdma_cmd(QPvrdma *d, uint32_t cmd, void *req, size_t size,
+                     void *rsp, size_t rsp_size)
+{
+    uint32_t err = qpvrdma_request(d, cmd, req, size);
+
     if (err || !driver_waits(cmd)) {
         g_assert_false(qpvrdma_interrupted(d, PVRDMA_VECTOR_RESPONSE));
         return err;
     }
-    qrdma_wait_until(d, qpvrdma_interrupted(d, PVRDMA_VECTOR_RESPONSE));
-    qtest_memread(d->host->qts, d->response, &reply, sizeof(reply));
-    g_assert_cmphex(reply.ack, ==, PVRDMA_ACK | cmd);
+    g_assert_cmphex(qpvrdma_await_reply(d), ==, PVRDMA_ACK | cmd);
     qtest_memread(d->host->qts, d->response, rsp, rsp_size);
     return 0;
 }
@@ -316,6 +327,11 @@ QPvrdmaCq qpvrdma_create_cq(QPvrdma *d, uint32_t ctx, uint32_t cqe)
     };
 }
 
+static bool has_handles(QPvrdma *d)
+{
+    return qpvrdma_read(d, PVRDMA_REG_VERSION) >= PVRDMA_VERSION_HANDLES;
+}
+
 uint32_t qpvrdma_try_create_qp(QPvrdma *d, uint32_t page,
                                PvrdmaCmdCreateQp *req, QPvrdmaQp *qp)
 {
@@ -344,7 +360,7 @@ uint32_t qpvrdma_try_create_qp(QPvrdma *d, uint32_t page,
                       sizeof(rsp));
     if (!err) {
         *qp = (QPvrdmaQp) {
-            .handle = rsp.qpn,
+            .handle = has_handles(d) ? rsp.handle : rsp.qpn,
             .qpn = rsp.qpn,
             .page = page,
             .sq = ring_of(&dir, offsetof(PvrdmaStatePage, tx), 1,
@@ -370,6 +386,35 @@ QPvrdmaQp qpvrdma_create_qp(QPvrdma *d, uint32_t page, uint32_t pd,
 
     g_assert_cmpint(qpvrdma_try_create_qp(d, page, &req, &qp), ==, 0);
     return qp;
+}
+
+uint32_t qpvrdma_try_create_srq(QPvrdma *d, uint32_t page,
+                                PvrdmaCmdCreateSrq *req, QPvrdmaSrq *srq)
+{
+    uint32_t stride, ring_pages;
+    PvrdmaRspHandle rsp;
+    QPvrdmaDir dir;
+    uint32_t err;
+
+    req->max_wr = req->max_wr ?: 16;
+    req->max_sge = req->max_sge ?: 2;
+    stride = pow2ceil(sizeof(PvrdmaRecvWqe) + req->max_sge * sizeof(PvrdmaSge));
+    ring_pages = DIV_ROUND_UP(req->max_wr * stride, PAGE);
+    /* A provider allocates twice what the ring needs. */
+    dir = qpvrdma_dir(d, 1 + 2 * ring_pages);
+    req->dir = req->dir ?: dir.dir;
+    req->nchunks = req->nchunks ?: dir.npages;
+    err = qpvrdma_cmd(d, PVRDMA_CMD_CREATE_SRQ, req, sizeof(*req), &rsp,
+                      sizeof(rsp));
+    if (!err) {
+        *srq = (QPvrdmaSrq) {
+            .handle = rsp.handle,
+            .page = page,
+            .ring = ring_of(&dir, offsetof(PvrdmaStatePage, rx), 1,
+                            req->max_wr, stride),
+        };
+    }
+    return err;
 }
 
 uint32_t qpvrdma_create_bind(QPvrdma *d, uint32_t index,
@@ -460,15 +505,29 @@ void qpvrdma_post_send(QPvrdma *d, QPvrdmaQp *qp, const PvrdmaSendWqe *wqe,
                           qp->handle | PVRDMA_UAR_QP_SEND);
 }
 
-void qpvrdma_post_recv(QPvrdma *d, QPvrdmaQp *qp, uint64_t wr_id,
-                       const PvrdmaSge *sge)
+static void put_recv(QPvrdma *d, QPvrdmaRing *ring, uint64_t wr_id,
+                     const PvrdmaSge *sge)
 {
-    uint64_t at = qpvrdma_ring_next(&qp->rq);
+    uint64_t at = qpvrdma_ring_next(ring);
     const PvrdmaRecvWqe wqe = { .wr_id = wr_id, .num_sge = 1 };
 
     qtest_memwrite(d->host->qts, at, &wqe, sizeof(wqe));
     qtest_memwrite(d->host->qts, at + sizeof(wqe), sge, sizeof(*sge));
-    qpvrdma_ring_push(d, &qp->rq);
+    qpvrdma_ring_push(d, ring);
+}
+
+void qpvrdma_post_srq_recv(QPvrdma *d, QPvrdmaSrq *srq, uint64_t wr_id,
+                           const PvrdmaSge *sge)
+{
+    put_recv(d, &srq->ring, wr_id, sge);
+    qpvrdma_ring_doorbell(d, srq->page, PVRDMA_UAR_SRQ,
+                          srq->handle | PVRDMA_UAR_SRQ_RECV);
+}
+
+void qpvrdma_post_recv(QPvrdma *d, QPvrdmaQp *qp, uint64_t wr_id,
+                       const PvrdmaSge *sge)
+{
+    put_recv(d, &qp->rq, wr_id, sge);
     qpvrdma_ring_doorbell(d, qp->page, PVRDMA_UAR_QP,
                           qp->handle | PVRDMA_UAR_QP_RECV);
 }

@@ -69,6 +69,12 @@ typedef struct QPvrdmaQp {
     QPvrdmaRing rq;
 } QPvrdmaQp;
 
+typedef struct QPvrdmaSrq {
+    uint32_t handle;
+    uint32_t page;
+    QPvrdmaRing ring;
+} QPvrdmaSrq;
+
 /* The function of @devfn, which is not set up. */
 QPvrdma *qpvrdma_open(QRdmaHost *host, int devfn);
 void qpvrdma_close(QPvrdma *d);
@@ -85,6 +91,10 @@ void qpvrdma_set_dsr(QPvrdma *d);
 void qpvrdma_start(QPvrdma *d);
 
 QPvrdmaDir qpvrdma_dir(QPvrdma *d, uint32_t npages);
+/* Request a command, and fill in its head. Returns ERR. */
+uint32_t qpvrdma_request(QPvrdma *d, uint32_t cmd, void *req, size_t size);
+/* Wait for the interrupt of a reply, and return what it acknowledges. */
+uint32_t qpvrdma_await_reply(QPvrdma *d);
 /*
  * Execute a command, and fill in its head. Returns ERR. If ERR is 0 and the
  * driver waits for the command, @rsp gets the reply.
@@ -108,6 +118,9 @@ uint32_t qpvrdma_try_create_qp(QPvrdma *d, uint32_t page,
 QPvrdmaQp qpvrdma_create_qp(QPvrdma *d, uint32_t page, uint32_t pd,
                             const QPvrdmaCq *scq, const QPvrdmaCq *rcq,
                             RdmaQpType type);
+/* @req may leave sizes out: the ring then has 16 entries of 2 SGEs. */
+uint32_t qpvrdma_try_create_srq(QPvrdma *d, uint32_t page,
+                                PvrdmaCmdCreateSrq *req, QPvrdmaSrq *srq);
 uint32_t qpvrdma_create_bind(QPvrdma *d, uint32_t index,
                              const uint8_t gid[RDMA_GID_LEN]);
 /* Returns err of the reply. */
@@ -127,6 +140,8 @@ void qpvrdma_post_send(QPvrdma *d, QPvrdmaQp *qp, const PvrdmaSendWqe *wqe,
                        const PvrdmaSge *sge);
 void qpvrdma_post_recv(QPvrdma *d, QPvrdmaQp *qp, uint64_t wr_id,
                        const PvrdmaSge *sge);
+void qpvrdma_post_srq_recv(QPvrdma *d, QPvrdmaSrq *srq, uint64_t wr_id,
+                           const PvrdmaSge *sge);
 bool qpvrdma_poll_cq(QPvrdma *d, QPvrdmaCq *cq, PvrdmaCqe *cqe);
 /* Wait for the next completion. */
 PvrdmaCqe qpvrdma_wait_cq(QPvrdma *d, QPvrdmaCq *cq);

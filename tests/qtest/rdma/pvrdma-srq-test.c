@@ -6,63 +6,28 @@
 #include "pvrdma-test.h"
 
 #define MAX_WR 16
-#define STRIDE 32                   /* one SGE */
 #define LEN 64
+#define SET_LINK(up) "{'execute': 'set_link', 'arguments': " \
+                     "{'name': 'n0', 'up': " up "}}"
 
-typedef struct Srq {
-    uint32_t handle;
-    QPvrdmaRing ring;
-} Srq;
-
-/* A provider allocates twice what the ring needs. */
-static Srq create_srq(PvEnd *e, uint32_t limit)
+static void post(PvEnd *e, QPvrdmaSrq *srq, uint64_t wr_id)
 {
-    QPvrdmaDir dir = qpvrdma_dir(e->dev, 3);
-    PvrdmaCmdCreateSrq req = {
-        .dir = dir.dir,
-        .pd = e->pd,
-        .nchunks = dir.npages,
-        .max_wr = MAX_WR,
-        .max_sge = 1,
-        .limit = limit,
-    };
-    PvrdmaRspHandle rsp;
-
-    g_assert_cmpint(qpvrdma_cmd(e->dev, PVRDMA_CMD_CREATE_SRQ, &req,
-                                sizeof(req), &rsp, sizeof(rsp)), ==, 0);
-    return (Srq) {
-        .handle = rsp.handle,
-        .ring = {
-            .state = dir.mem + offsetof(PvrdmaStatePage, rx),
-            .elements = dir.mem + RDMA_PAGE_SIZE,
-            .size = MAX_WR,
-            .stride = STRIDE,
-        },
-    };
-}
-
-static void post(PvEnd *e, Srq *srq, uint64_t wr_id)
-{
-    uint64_t at = qpvrdma_ring_next(&srq->ring);
-    const PvrdmaRecvWqe wqe = { .wr_id = wr_id, .num_sge = 1 };
     PvrdmaSge sge = pv_sge(e, 0, LEN);
 
-    qtest_memwrite(e->dev->host->qts, at, &wqe, sizeof(wqe));
-    qtest_memwrite(e->dev->host->qts, at + sizeof(wqe), &sge, sizeof(sge));
-    qpvrdma_ring_push(e->dev, &srq->ring);
-    qpvrdma_ring_doorbell(e->dev, e->page, PVRDMA_UAR_SRQ,
-                          srq->handle | PVRDMA_UAR_SRQ_RECV);
+    qpvrdma_post_srq_recv(e->dev, srq, wr_id, &sge);
 }
 
 /* The QP of b has an SRQ. */
-static PvPair pair_with_srq(Srq *srq)
+static PvPair pair_with_srq(QPvrdmaSrq *srq)
 {
     PvPair p = { .host = pv_host_start("") };
     PvrdmaCmdCreateQp req = { .qp_type = RDMA_QPT_RC, .is_srq = 1 };
+    PvrdmaCmdCreateSrq create = { .max_wr = MAX_WR, .max_sge = 1 };
 
     p.a = pv_end_new(pv_start(p.host, 4), 3, RDMA_QPT_RC);
     p.b = pv_end_new(pv_start(p.host, 5), 3, RDMA_QPT_RC);
-    *srq = create_srq(&p.b, 0);
+    create.pd = p.b.pd;
+    g_assert_cmpint(qpvrdma_try_create_srq(p.b.dev, 3, &create, srq), ==, 0);
     req.pd = p.b.pd;
     req.send_cq = p.b.scq.handle;
     req.recv_cq = p.b.rcq.handle;
@@ -89,7 +54,7 @@ static void send_to(PvPair *p, uint64_t wr_id)
 
 static void test_receive(void)
 {
-    Srq srq;
+    QPvrdmaSrq srq;
     PvPair p = pair_with_srq(&srq);
 
     for (uint64_t i = 0; i < 2 * MAX_WR + 3; i++) {
@@ -106,7 +71,7 @@ static bool next_event(PvEnd *e, PvrdmaEvent *event)
 
 static void test_limit(void)
 {
-    Srq srq;
+    QPvrdmaSrq srq;
     PvPair p = pair_with_srq(&srq);
     PvrdmaCmdModifySrq req = {
         .handle = srq.handle, .mask = PVRDMA_SRQ_LIMIT, .limit = 2,
@@ -140,11 +105,29 @@ static void test_port_event(void)
     PvEnd e = { .dev = pv_start(host, 4) };
     PvrdmaEvent event;
 
-    qtest_qmp_assert_success(host->qts, "{'execute': 'set_link', 'arguments': "
-                             "{'name': 'n0', 'up': false}}");
+    qtest_qmp_assert_success(host->qts, SET_LINK("false"));
     qrdma_wait_until(e.dev, next_event(&e, &event));
     g_assert_cmpint(event.type, ==, RDMA_EVENT_PORT_ERR);
     g_assert_cmpint(event.info, ==, 1);
+    qpvrdma_close(e.dev);
+    qrdma_host_stop(host);
+}
+
+/* The ring of events behaves as one of 512 entries, not of 1536. */
+static void test_event_laps(void)
+{
+    QRdmaHost *host = pv_host_start("");
+    PvEnd e = { .dev = pv_start(host, 4) };
+    PvrdmaEvent event;
+
+    g_assert_cmpint(e.dev->events.size, ==, 512);
+    for (int i = 0; i < 1030; i++) {
+        qtest_qmp_assert_success(host->qts, i % 2 ? SET_LINK("true")
+                                                  : SET_LINK("false"));
+        qrdma_wait_until(e.dev, next_event(&e, &event));
+        g_assert_cmpint(event.type, ==, i % 2 ? RDMA_EVENT_PORT_ACTIVE
+                                              : RDMA_EVENT_PORT_ERR);
+    }
     qpvrdma_close(e.dev);
     qrdma_host_stop(host);
 }
@@ -153,5 +136,6 @@ const QRdmaTest pvrdma_srq_tests[] = {
     { "receive", test_receive },
     { "limit", test_limit },
     { "port-event", test_port_event },
+    { "event-laps", test_event_laps },
     { }
 };
