@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The command slot: executes one command at a time.
- *
- * There are two kinds. After a prompt one the driver looks at ERR and goes on:
- * what it destroyed is gone then. After any other it looks at ERR, and waits
- * for the interrupt of the reply.
  */
 #include "qemu/osdep.h"
 #include "block/aio.h"
-#include "hw/core/cpu.h"
 #include "qemu/bswap.h"
 #include "qemu/log.h"
 #include "qemu/main-loop.h"
@@ -17,40 +12,50 @@
 
 /* A command that faults do not know */
 #define NO_FAULTS RDMA_COMMAND__MAX
+/* How long a vCPU that waits for a command lends the BQL to other threads */
+#define LEND_MS 1
+
+/* What the driver does after it has read ERR */
+typedef enum Kind {
+    /* The driver waits for the interrupt of the reply. */
+    WAIT,
+    /* The driver goes on: the command has taken effect, or has failed. */
+    SYNC,
+    /* The driver frees the memory of the object, whatever ERR says. */
+    DESTROY,
+} Kind;
 
 typedef struct Command {
     const char *name;
     PvrdmaHandler *handler;
-    bool prompt;
+    Kind kind;
     RdmaCommand fault;
 } Command;
 
-#define WAIT(cmd, handler, fault) \
-    [PVRDMA_CMD_##cmd] = { #cmd, handler, false, fault }
-#define PROMPT(cmd, handler, fault) \
-    [PVRDMA_CMD_##cmd] = { #cmd, handler, true, fault }
+#define COMMAND(cmd, kind, handler, fault) \
+    [PVRDMA_CMD_##cmd] = { #cmd, handler, kind, fault }
 
 static const Command commands[PVRDMA_NUM_CMDS] = {
-    WAIT(QUERY_PORT, pvrdma_query_port, RDMA_COMMAND_QUERY_PORT),
-    WAIT(QUERY_PKEY, pvrdma_query_pkey, RDMA_COMMAND_QUERY_PKEY),
-    WAIT(CREATE_PD, pvrdma_create_pd, RDMA_COMMAND_CREATE_PD),
-    PROMPT(DESTROY_PD, pvrdma_destroy_pd, RDMA_COMMAND_DESTROY_PD),
-    WAIT(CREATE_MR, pvrdma_create_mr, RDMA_COMMAND_REG_USER_MR),
-    PROMPT(DESTROY_MR, pvrdma_destroy_mr, RDMA_COMMAND_DEREG_MR),
-    WAIT(CREATE_CQ, pvrdma_create_cq, RDMA_COMMAND_CREATE_CQ),
-    PROMPT(DESTROY_CQ, pvrdma_destroy_cq, RDMA_COMMAND_DESTROY_CQ),
-    WAIT(CREATE_QP, pvrdma_create_qp, RDMA_COMMAND_CREATE_QP),
-    WAIT(MODIFY_QP, pvrdma_modify_qp, RDMA_COMMAND_MODIFY_QP),
-    WAIT(QUERY_QP, pvrdma_query_qp, RDMA_COMMAND_QUERY_QP),
-    PROMPT(DESTROY_QP, pvrdma_destroy_qp, RDMA_COMMAND_DESTROY_QP),
-    WAIT(CREATE_UC, pvrdma_create_uc, NO_FAULTS),
-    PROMPT(DESTROY_UC, pvrdma_destroy_uc, NO_FAULTS),
-    PROMPT(CREATE_BIND, pvrdma_create_bind, RDMA_COMMAND_ADD_GID),
-    PROMPT(DESTROY_BIND, pvrdma_destroy_bind, RDMA_COMMAND_DEL_GID),
-    WAIT(CREATE_SRQ, pvrdma_create_srq, RDMA_COMMAND_CREATE_SRQ),
-    PROMPT(MODIFY_SRQ, pvrdma_modify_srq, RDMA_COMMAND_MODIFY_SRQ),
-    WAIT(QUERY_SRQ, pvrdma_query_srq, RDMA_COMMAND_QUERY_SRQ),
-    PROMPT(DESTROY_SRQ, pvrdma_destroy_srq, RDMA_COMMAND_DESTROY_SRQ),
+    COMMAND(QUERY_PORT, WAIT, pvrdma_query_port, RDMA_COMMAND_QUERY_PORT),
+    COMMAND(QUERY_PKEY, WAIT, pvrdma_query_pkey, RDMA_COMMAND_QUERY_PKEY),
+    COMMAND(CREATE_PD, WAIT, pvrdma_create_pd, RDMA_COMMAND_CREATE_PD),
+    COMMAND(DESTROY_PD, DESTROY, pvrdma_destroy_pd, RDMA_COMMAND_DESTROY_PD),
+    COMMAND(CREATE_MR, WAIT, pvrdma_create_mr, RDMA_COMMAND_REG_USER_MR),
+    COMMAND(DESTROY_MR, DESTROY, pvrdma_destroy_mr, RDMA_COMMAND_DEREG_MR),
+    COMMAND(CREATE_CQ, WAIT, pvrdma_create_cq, RDMA_COMMAND_CREATE_CQ),
+    COMMAND(DESTROY_CQ, DESTROY, pvrdma_destroy_cq, RDMA_COMMAND_DESTROY_CQ),
+    COMMAND(CREATE_QP, WAIT, pvrdma_create_qp, RDMA_COMMAND_CREATE_QP),
+    COMMAND(MODIFY_QP, WAIT, pvrdma_modify_qp, RDMA_COMMAND_MODIFY_QP),
+    COMMAND(QUERY_QP, WAIT, pvrdma_query_qp, RDMA_COMMAND_QUERY_QP),
+    COMMAND(DESTROY_QP, DESTROY, pvrdma_destroy_qp, RDMA_COMMAND_DESTROY_QP),
+    COMMAND(CREATE_UC, WAIT, pvrdma_create_uc, NO_FAULTS),
+    COMMAND(DESTROY_UC, DESTROY, pvrdma_destroy_uc, NO_FAULTS),
+    COMMAND(CREATE_BIND, SYNC, pvrdma_create_bind, RDMA_COMMAND_ADD_GID),
+    COMMAND(DESTROY_BIND, SYNC, pvrdma_destroy_bind, RDMA_COMMAND_DEL_GID),
+    COMMAND(CREATE_SRQ, WAIT, pvrdma_create_srq, RDMA_COMMAND_CREATE_SRQ),
+    COMMAND(MODIFY_SRQ, SYNC, pvrdma_modify_srq, RDMA_COMMAND_MODIFY_SRQ),
+    COMMAND(QUERY_SRQ, WAIT, pvrdma_query_srq, RDMA_COMMAND_QUERY_SRQ),
+    COMMAND(DESTROY_SRQ, DESTROY, pvrdma_destroy_srq, RDMA_COMMAND_DESTROY_SRQ),
 };
 
 static const Command *command_of(const Pvrdma *s)
@@ -76,13 +81,27 @@ static uint32_t qpn_of(const Pvrdma *s)
     }
 }
 
+/*
+ * No fault delays a command that the driver does not wait for: the vCPU would
+ * stand still. An object is destroyed although a fault strikes, because the
+ * driver frees its memory. The fault then only sets ERR.
+ */
 static int execute(Pvrdma *s, const Command *command, void *rsp)
 {
     int ret = command->fault == NO_FAULTS
               ? 0 : rdma_hca_command_begin(&s->hca, command->fault,
                                            s->cmd.again, qpn_of(s));
 
-    return ret ?: command->handler(s, &s->cmd.req, rsp);
+    s->cmd.again = true;
+    if (ret == -EINPROGRESS && command->kind != WAIT) {
+        ret = 0;
+    }
+    if (ret && command->kind == DESTROY) {
+        s->cmd.fault = ret;
+        ret = 0;
+    }
+    ret = ret ?: command->handler(s, &s->cmd.req, rsp);
+    return ret == -EINPROGRESS ? ret : s->cmd.fault ?: ret;
 }
 
 /*
@@ -94,7 +113,7 @@ static void reply(Pvrdma *s, const Command *command, int ret,
 {
     uint32_t cmd = le32_to_cpu(s->cmd.req.head.cmd);
     bool has_err = cmd == PVRDMA_CMD_MODIFY_QP;
-    bool read_err = s->cmd.again && !command->prompt;
+    bool read_err = s->cmd.late && command->kind == WAIT;
 
     head->response = s->cmd.req.head.response;
     if (!ret || has_err) {
@@ -109,15 +128,18 @@ static void reply(Pvrdma *s, const Command *command, int ret,
         qemu_log_mask(LOG_GUEST_ERROR, "pvrdma: the page of replies at 0x%"
                       PRIx64 " is not in RAM\n", s->response);
     }
-    if (!command->prompt) {
+    if (command->kind == WAIT) {
         pvrdma_interrupt(s, PVRDMA_VECTOR_RESPONSE);
     }
 }
 
-/*
- * A command that reads a long page list goes on in the next turn, as does one
- * that comes while much memory is left to be freed.
- */
+/* Must the command wait until memory of destroyed objects is freed? */
+static bool needs_memory(const Command *command)
+{
+    return command->kind == WAIT && rdma_backend_frees_much();
+}
+
+/* A command that reads a long page list goes on in the next turn. */
 void pvrdma_cmd_run(Pvrdma *s)
 {
     union {
@@ -131,12 +153,13 @@ void pvrdma_cmd_run(Pvrdma *s)
         return;
     }
     s->hca.cmd_budget = RDMA_TURN_BUDGET;
-    ret = rdma_backend_frees_much() ? -EINPROGRESS
-                                    : execute(s, command, &rsp);
+    if (needs_memory(command)) {
+        rdma_hca_bh_schedule(&s->hca);
+        return;
+    }
+    ret = execute(s, command, &rsp);
     if (ret == -EINPROGRESS) {
-        s->cmd.again = true;
-        s->cmd.waiting = !rdma_hca_pages_reading(&s->hca) &&
-                         !rdma_backend_frees_much();
+        s->cmd.waiting = !rdma_hca_pages_reading(&s->hca);
         if (!s->cmd.waiting) {
             rdma_hca_bh_schedule(&s->hca);
         }
@@ -153,7 +176,9 @@ void pvrdma_cmd_forget(Pvrdma *s)
     rdma_hca_command_end(&s->hca);
     s->cmd.busy = false;
     s->cmd.again = false;
+    s->cmd.late = false;
     s->cmd.waiting = false;
+    s->cmd.fault = 0;
     qemu_cond_broadcast(&s->cmd.done);
 }
 
@@ -164,24 +189,36 @@ bool pvrdma_cmd_load(Pvrdma *s)
     return !s->cmd.busy || command_of(s);
 }
 
+static void run_inside(Pvrdma *s)
+{
+    rdma_hca_enter(&s->hca);
+    pvrdma_cmd_run(s);
+    rdma_hca_leave(&s->hca);
+}
+
 /*
- * A prompt command has to be done when this register access is. A vCPU lets
- * others have the BQL meanwhile, and the registers.
+ * The command must be done when this register access is. Meanwhile other
+ * threads get the BQL, and other vCPUs the registers. This thread also runs the
+ * main loop's work for the command: the main loop may itself wait, for this
+ * vCPU to stop, or for RCU readers such as this one. The device may be
+ * unplugged meanwhile.
  */
 static void wait_until_done(Pvrdma *s)
 {
     MemReentrancyGuard *guard = &DEVICE(s)->mem_reentrancy_guard;
     bool was_engaged = guard->engaged_in_io;
 
+    object_ref(OBJECT(s));
     guard->engaged_in_io = false;
     while (s->cmd.busy) {
-        if (current_cpu) {
-            qemu_cond_wait_bql(&s->cmd.done);
-        } else {
-            aio_poll(qemu_get_aio_context(), true);
+        qemu_cond_timedwait_bql(&s->cmd.done, LEND_MS);
+        aio_poll(qemu_get_aio_context(), false);
+        if (s->cmd.busy) {
+            run_inside(s);
         }
     }
     guard->engaged_in_io = was_engaged;
+    object_unref(OBJECT(s));
 }
 
 /* Copy the request: the slot is the driver's again when ERR has been read. */
@@ -203,7 +240,6 @@ static int copy_request(Pvrdma *s)
 
 void pvrdma_cmd_request(Pvrdma *s)
 {
-    bool prompt;
     int ret;
 
     if (!pvrdma_is_active(s)) {
@@ -217,15 +253,13 @@ void pvrdma_cmd_request(Pvrdma *s)
     pvrdma_cmd_forget(s);
     ret = copy_request(s);
     s->err = -ret;
-    if (ret) {
-        rdma_hca_leave(&s->hca);
-        return;
+    if (!ret) {
+        s->cmd.busy = true;
+        pvrdma_cmd_run(s);
+        s->cmd.late = true;
     }
-    prompt = command_of(s)->prompt;
-    s->cmd.busy = true;
-    pvrdma_cmd_run(s);
     rdma_hca_leave(&s->hca);
-    if (prompt) {
+    if (!ret && command_of(s)->kind != WAIT) {
         wait_until_done(s);
     }
 }

@@ -128,7 +128,9 @@ typedef struct PvrdmaCommand {
     } req;
     bool busy;                      /* the command is in progress */
     bool again;                     /* the command was tried before */
+    bool late;                      /* the driver may have read ERR */
     bool waiting;                   /* for RdmaHcaOps.resume() */
+    int fault;                      /* of a command that is executed: for ERR */
     QemuCond done;                  /* with the BQL: not @busy any more */
 } PvrdmaCommand;
 
