@@ -33,39 +33,62 @@ int pvrdma_create_uc(Pvrdma *s, const void *req, void *rsp)
 }
 
 /*
- * A driver that was interrupted while it waited for an object does not know
- * that object: it goes with its context, or PD.
+ * Destroy a PD with all its objects: a driver that was interrupted while it
+ * waited for a new object does not know that object, and never destroys it.
  */
+static int pd_drop(Pvrdma *s, uint32_t pdn)
+{
+    RdmaHcaPd *pd = rdma_hca_table_get(&s->hca.pds, pdn);
+    RdmaHcaSrq *srq;
+    RdmaHcaQp *qp;
+    RdmaHcaMr *mr;
+    int ret = 0;
+
+    if (pd && pd->users) {
+        RDMA_HCA_FOREACH(&s->hca.qps, n, qp) {
+            if (ret != -EINPROGRESS && qp->pd == pd) {
+                ret = pvrdma_qp_drop(s, n) ?: ret;
+            }
+        }
+        RDMA_HCA_FOREACH(&s->hca.srqs, n, srq) {
+            if (ret != -EINPROGRESS && srq->pd == pd) {
+                ret = pvrdma_srq_drop(s, n) ?: ret;
+            }
+        }
+        RDMA_HCA_FOREACH(&s->hca.mrs, n, mr) {
+            if (ret != -EINPROGRESS && mr->pd == pd) {
+                ret = rdma_hca_mr_dereg(&s->hca, n) ?: ret;
+            }
+        }
+    }
+    return ret ?: rdma_hca_pd_destroy(&s->hca, pdn);
+}
+
+/* The same for all objects of a context */
 int pvrdma_destroy_uc(Pvrdma *s, const void *req, void *rsp)
 {
     uint32_t ctx = pvrdma_handle_of(req);
-    PvrdmaCmdHandle pd = {};
     RdmaHcaCq *cq;
-    RdmaHcaPd *obj;
-    int ret;
+    RdmaHcaPd *pd;
+    int ret = 0;
 
     if (ctx == PVRDMA_KERNEL || !pvrdma_has_context(s, ctx)) {
         return -ENOENT;
     }
-    RDMA_HCA_FOREACH(&s->hca.pds, n, obj) {
-        if (obj->context == ctx) {
-            pd.handle = cpu_to_le32(n);
-            ret = pvrdma_destroy_pd(s, &pd, NULL);
-            if (ret) {
-                return ret;
-            }
+    RDMA_HCA_FOREACH(&s->hca.pds, n, pd) {
+        if (ret != -EINPROGRESS && pd->context == ctx) {
+            ret = pd_drop(s, n) ?: ret;
         }
     }
     RDMA_HCA_FOREACH(&s->hca.cqs, n, cq) {
-        if (pvrdma_cq(cq)->ctx == ctx) {
-            ret = pvrdma_cq_drop(s, n);
-            if (ret) {
-                return ret;
-            }
+        if (ret != -EINPROGRESS && pvrdma_cq(cq)->ctx == ctx) {
+            ret = pvrdma_cq_drop(s, n) ?: ret;
         }
     }
-    clear_bit(ctx, s->contexts);
-    return 0;
+    if (!ret) {
+        clear_bit(ctx, s->contexts);
+    }
+    return ret;
 }
 
 int pvrdma_create_pd(Pvrdma *s, const void *req, void *rsp)
@@ -90,31 +113,7 @@ int pvrdma_create_pd(Pvrdma *s, const void *req, void *rsp)
 
 int pvrdma_destroy_pd(Pvrdma *s, const void *req, void *rsp)
 {
-    uint32_t pdn = pvrdma_handle_of(req);
-    RdmaHcaPd *pd = rdma_hca_table_get(&s->hca.pds, pdn);
-    RdmaHcaSrq *srq;
-    RdmaHcaQp *qp;
-    RdmaHcaMr *mr;
-    int ret = 0;
-
-    if (pd && pd->users) {
-        RDMA_HCA_FOREACH(&s->hca.qps, n, qp) {
-            if (!ret && qp->pd == pd) {
-                ret = rdma_hca_qp_destroy(&s->hca, n);
-            }
-        }
-        RDMA_HCA_FOREACH(&s->hca.srqs, n, srq) {
-            if (!ret && srq->pd == pd) {
-                ret = pvrdma_srq_drop(s, n);
-            }
-        }
-        RDMA_HCA_FOREACH(&s->hca.mrs, n, mr) {
-            if (!ret && mr->pd == pd) {
-                ret = rdma_hca_mr_dereg(&s->hca, n);
-            }
-        }
-    }
-    return ret ?: rdma_hca_pd_destroy(&s->hca, pdn);
+    return pd_drop(s, pvrdma_handle_of(req));
 }
 
 /* All of memory is for the kernel: a process could name any page. */

@@ -390,7 +390,18 @@ int pvrdma_query_qp(Pvrdma *s, const void *req, void *rsp)
     return ret;
 }
 
+int pvrdma_qp_drop(Pvrdma *s, uint32_t qpn)
+{
+    RdmaHcaQp *qp = rdma_hca_table_get(&s->hca.qps, qpn);
+    int ret = rdma_hca_qp_destroy(&s->hca, qpn);
+
+    if (ret && ret != -EINPROGRESS && qp) {
+        pvrdma_qp(qp)->sq.stopped = pvrdma_qp(qp)->rq.stopped = true;
+    }
+    return ret;
+}
+
 int pvrdma_destroy_qp(Pvrdma *s, const void *req, void *rsp)
 {
-    return rdma_hca_qp_destroy(&s->hca, pvrdma_handle_of(req));
+    return pvrdma_qp_drop(s, pvrdma_handle_of(req));
 }

@@ -76,7 +76,7 @@ typedef struct PvrdmaRing {
     uint32_t index;                 /* the next one of the device */
     uint32_t seen;                  /* the guest's when it was read last */
     uint32_t freed;                 /* of a WQ: the head that the guest sees */
-    bool stopped;                   /* of a QP in RESET: do not look */
+    bool stopped;                   /* do not access: the QP is in RESET */
 } PvrdmaRing;
 
 typedef enum PvrdmaArm {
@@ -315,6 +315,7 @@ void pvrdma_qp_free(RdmaHca *hca, void *obj);
  */
 int pvrdma_cq_drop(Pvrdma *s, uint32_t cqn);
 int pvrdma_srq_drop(Pvrdma *s, uint32_t srqn);
+int pvrdma_qp_drop(Pvrdma *s, uint32_t qpn);
 
 /* cmd.c: the command slot */
 

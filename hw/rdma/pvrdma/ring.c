@@ -43,10 +43,7 @@ static uint64_t element(const PvrdmaRing *ring, uint32_t index)
     return ring->pages[offset / RDMA_PAGE_SIZE] + offset % RDMA_PAGE_SIZE;
 }
 
-/*
- * Read an index of the guest. @distance: how far it is from @from. False: it is
- * not in RAM, or makes no sense.
- */
+/* Read an index of the guest. False: it is not in RAM, or out of range. */
 static bool load_index(Pvrdma *s, const PvrdmaRing *ring, size_t at,
                        uint32_t *value)
 {
@@ -141,6 +138,9 @@ static void retire(RdmaHca *hca, RdmaHcaWq *wq, uint32_t count)
     PvrdmaRing *ring = ring_of(wq);
 
     ring->freed += count;
+    if (ring->stopped) {
+        return;
+    }
     store_index(pvrdma_of(hca), ring, offsetof(PvrdmaRingState, head),
                 ring->freed);
 }
@@ -282,7 +282,12 @@ static bool complete(RdmaHca *hca, RdmaHcaCq *core, const RdmaWc *wc,
 {
     Pvrdma *s = pvrdma_of(hca);
     PvrdmaCq *cq = pvrdma_cq(core);
+    RdmaHcaQp *qp = rdma_hca_table_get(&hca->qps, wc->qp_num);
 
+    /* A driver that does not know the QP would never consume the CQE. */
+    if (!qp || pvrdma_qp(qp)->sq.stopped) {
+        return true;
+    }
     if (!has_room(s, cq) || !write_cqe(s, cq, wc)) {
         return false;
     }
