@@ -5,6 +5,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
+#include "qemu/log.h"
 #include "int.h"
 
 /* Each directory begins with the page of the indices. */
@@ -239,10 +240,30 @@ static void get_init(const PvrdmaCmdCreateQp *cmd, RdmaQpInitAttr *init)
     };
 }
 
+/* Processes do not share objects, which end with their context. */
+static bool has_same_context(Pvrdma *s, const RdmaQpInitAttr *init)
+{
+    RdmaHcaPd *pd = rdma_hca_table_get(&s->hca.pds, init->pdn);
+    RdmaHcaCq *scq = rdma_hca_cq_get(&s->hca, init->send_cqn);
+    RdmaHcaCq *rcq = rdma_hca_cq_get(&s->hca, init->recv_cqn);
+    RdmaHcaSrq *srq = init->has_srq ? rdma_hca_table_get(&s->hca.srqs,
+                                                         init->srqn) : NULL;
+
+    if (pvrdma_cq(scq)->ctx == pd->context &&
+        pvrdma_cq(rcq)->ctx == pd->context &&
+        (!srq || srq->pd->context == pd->context)) {
+        return true;
+    }
+    qemu_log_mask(LOG_GUEST_ERROR, "pvrdma: a QP of context %u uses a CQ or an "
+                  "SRQ of another context\n", pd->context);
+    return false;
+}
+
 static int check_qp(Pvrdma *s, RdmaQpInitAttr *init)
 {
     const RdmaQpCap *cap = &init->cap;
     uint32_t max_wr = s->hca.limits.max_qp_wr_direct;
+    int ret;
 
     if (init->qp_type != RDMA_QPT_GSI && init->qp_type != RDMA_QPT_RC &&
         init->qp_type != RDMA_QPT_UD) {
@@ -253,8 +274,12 @@ static int check_qp(Pvrdma *s, RdmaQpInitAttr *init)
          !check_size("max_recv_wr", cap->max_recv_wr, max_wr))) {
         return -EINVAL;
     }
-    return rdma_hca_qp_check(&s->hca, init, max_wr) ?:
-           rdma_hca_qp_find(&s->hca, init->qp_type, &init->qpn);
+    ret = rdma_hca_qp_check(&s->hca, init, max_wr);
+    if (ret) {
+        return ret;
+    }
+    return has_same_context(s, init)
+           ? rdma_hca_qp_find(&s->hca, init->qp_type, &init->qpn) : -EPERM;
 }
 
 uint64_t pvrdma_qp_send_pages(const RdmaQpInitAttr *init)
