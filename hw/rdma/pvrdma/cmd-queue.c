@@ -97,6 +97,23 @@ int pvrdma_create_cq(Pvrdma *s, const void *req, void *rsp)
     return rdma_hca_cq_create(&s->hca, &cq->core);
 }
 
+/* The command names no memory, so the ring stays: it may be large enough. */
+int pvrdma_resize_cq(Pvrdma *s, const void *req, void *rsp)
+{
+    const PvrdmaCmdResizeCq *cmd = req;
+    PvrdmaRspResizeCq *p = rsp;
+    RdmaHcaCq *cq = rdma_hca_cq_get(&s->hca, le32_to_cpu(cmd->handle));
+
+    if (!cq) {
+        return -ENOENT;
+    }
+    if (!rdma_hca_check_range("cqe", le32_to_cpu(cmd->cqe), 1, cq->cqe)) {
+        return -EINVAL;
+    }
+    p->cqe = cpu_to_le32(cq->cqe);
+    return 0;
+}
+
 int pvrdma_cq_drop(Pvrdma *s, uint32_t cqn)
 {
     RdmaHcaCq *cq = rdma_hca_cq_get(&s->hca, cqn);

@@ -43,6 +43,7 @@ static const Command commands[PVRDMA_NUM_CMDS] = {
     COMMAND(CREATE_MR, WAIT, pvrdma_create_mr, RDMA_COMMAND_REG_USER_MR),
     COMMAND(DESTROY_MR, DESTROY, pvrdma_destroy_mr, RDMA_COMMAND_DEREG_MR),
     COMMAND(CREATE_CQ, WAIT, pvrdma_create_cq, RDMA_COMMAND_CREATE_CQ),
+    COMMAND(RESIZE_CQ, WAIT, pvrdma_resize_cq, RDMA_COMMAND_RESIZE_CQ),
     COMMAND(DESTROY_CQ, DESTROY, pvrdma_destroy_cq, RDMA_COMMAND_DESTROY_CQ),
     COMMAND(CREATE_QP, WAIT, pvrdma_create_qp, RDMA_COMMAND_CREATE_QP),
     COMMAND(MODIFY_QP, WAIT, pvrdma_modify_qp, RDMA_COMMAND_MODIFY_QP),

@@ -286,6 +286,7 @@ PvrdmaHandler pvrdma_destroy_pd;
 PvrdmaHandler pvrdma_create_mr;
 PvrdmaHandler pvrdma_destroy_mr;
 PvrdmaHandler pvrdma_create_cq;
+PvrdmaHandler pvrdma_resize_cq;
 PvrdmaHandler pvrdma_destroy_cq;
 PvrdmaHandler pvrdma_create_qp;
 PvrdmaHandler pvrdma_modify_qp;

@@ -313,6 +313,18 @@ typedef struct PvrdmaRspCreateCq {
     uint32_t cqe;
 } PvrdmaRspCreateCq;
 
+typedef struct PvrdmaCmdResizeCq {
+    PvrdmaCmdHead head;
+    uint32_t handle;
+    uint32_t cqe;
+} PvrdmaCmdResizeCq;
+
+typedef struct PvrdmaRspResizeCq {
+    PvrdmaRspHead head;
+    uint32_t cqe;
+    uint32_t reserved;
+} PvrdmaRspResizeCq;
+
 typedef struct PvrdmaCmdCreateQp {
     PvrdmaCmdHead head;
     uint64_t dir;
