@@ -227,6 +227,7 @@ bool pvrdma_has_context(const Pvrdma *s, uint32_t ctx);
 void pvrdma_interrupt(Pvrdma *s, unsigned vector);
 bool pvrdma_is_masked(const Pvrdma *s, unsigned vector);
 uint32_t pvrdma_read_icr(Pvrdma *s);
+void pvrdma_reset_icr(Pvrdma *s);
 
 /* notify.c: the rings of the device */
 

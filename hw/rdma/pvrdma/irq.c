@@ -26,12 +26,21 @@ void pvrdma_interrupt(Pvrdma *s, unsigned vector)
     pci_set_irq(pci, 1);
 }
 
-/* The cause is acknowledged by reading it. */
+/*
+ * Reading a cause acknowledges it. Drivers compare the value with the cause of
+ * a reply, so this returns one cause at a time.
+ */
 uint32_t pvrdma_read_icr(Pvrdma *s)
 {
-    uint32_t icr = s->icr;
+    uint32_t cause = s->icr & -s->icr;
 
+    s->icr &= ~cause;
+    pci_set_irq(PCI_DEVICE(s), s->icr != 0);
+    return cause;
+}
+
+void pvrdma_reset_icr(Pvrdma *s)
+{
     s->icr = 0;
     pci_set_irq(PCI_DEVICE(s), 0);
-    return icr;
 }

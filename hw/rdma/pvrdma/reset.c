@@ -23,7 +23,7 @@ void pvrdma_reset(Pvrdma *s)
     s->dsr = 0;
     s->err = 0;
     s->imr = 0;
-    pvrdma_read_icr(s);
+    pvrdma_reset_icr(s);
     bitmap_zero(s->contexts, s->conf.max_uar);
     timer_del(s->retry);
     rdma_hca_leave(&s->hca);
