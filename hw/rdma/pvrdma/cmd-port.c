@@ -54,7 +54,8 @@ int pvrdma_create_bind(Pvrdma *s, const void *req, void *rsp)
 {
     const PvrdmaCmdCreateBind *cmd = req;
 
-    if (!rdma_hca_check_flags("gid_type", cmd->gid_type,
+    if (!rdma_hca_check_range("gid_type", cmd->gid_type,
+                              PVRDMA_GID_TYPE_ROCE_V2,
                               PVRDMA_GID_TYPE_ROCE_V2)) {
         return -ENOTSUP;
     }
