@@ -28,6 +28,7 @@ int main(int argc, char **argv)
 #endif
     qrdma_add_tests("/rdma-verbs/modify/", verbs_modify_tests);
     qrdma_add_tests("/rdma-verbs/mr/", verbs_mr_tests);
+    qrdma_add_tests("/rdma-verbs/pvrdma/", pvrdma_verbs_tests);
     qrdma_add_tests("/rdma-verbs/", verbs_cq_tests);
     return g_test_run();
 }

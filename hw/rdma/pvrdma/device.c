@@ -120,7 +120,9 @@ static bool attach(Pvrdma *s, Error **errp)
         .atomic_cap = RDMA_ATOMIC_HCA,
         .device_cap_flags = RDMA_HCA_CAP_MEM_MGT_EXTENSIONS,
     };
-    if (!rdma_hca_attach(&s->hca, pci_get_address_space(&s->parent_obj),
+    /* Without an IOMMU this is the system's, as some backends need. */
+    if (!rdma_hca_attach(&s->hca,
+                         pci_device_iommu_address_space(&s->parent_obj),
                          errp)) {
         return false;
     }
@@ -178,7 +180,7 @@ static void realize(PCIDevice *pci, Error **errp)
         rdma_hca_backend_put(&s->hca);
         return;
     }
-    if (!add_bars(s, errp)) {
+    if (!pvrdma_limits_check(s, errp) || !add_bars(s, errp)) {
         rdma_hca_detach(&s->hca);
         return;
     }

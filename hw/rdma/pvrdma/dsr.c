@@ -4,6 +4,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
+#include "qemu/error-report.h"
 #include "qemu/log.h"
 #include "int.h"
 
@@ -111,6 +112,22 @@ static bool read_dsr(Pvrdma *s, uint64_t addr)
            pvrdma_notify_start(s, &dsr);
 }
 
+/*
+ * An IOMMU of the machine that was added after this device: the device would
+ * take its addresses for those of memory.
+ */
+static bool has_late_iommu(Pvrdma *s)
+{
+    if (pci_device_iommu_address_space(PCI_DEVICE(s)) ==
+        s->hca.backend->dma_as) {
+        return false;
+    }
+    warn_report_once("pvrdma does not work, because the IOMMU of the machine "
+                     "was added after it: on the command line, put the IOMMU "
+                     "before pvrdma");
+    return true;
+}
+
 /* A driver may have left without a word: what it left goes. */
 void pvrdma_dsr_set(Pvrdma *s, uint64_t addr)
 {
@@ -119,7 +136,8 @@ void pvrdma_dsr_set(Pvrdma *s, uint64_t addr)
     pvrdma_reset(s);
     if (!(pci_get_word(s->parent_obj.config + PCI_COMMAND) &
           PCI_COMMAND_MASTER) ||
-        !is_page("the shared region", addr) || !read_dsr(s, addr)) {
+        has_late_iommu(s) || !is_page("the shared region", addr) ||
+        !read_dsr(s, addr)) {
         return;
     }
     put_caps(s, &caps);

@@ -29,6 +29,7 @@ OBJECT_DECLARE_SIMPLE_TYPE(Pvrdma, PVRDMA)
 #define PVRDMA_MAX_QP_WR 16384
 #define PVRDMA_MIN_CQE 1024         /* of the MAD layer */
 #define PVRDMA_MAX_CQE (1u << 20)
+#define PVRDMA_MIN_SGE 2            /* of the MAD layer */
 #define PVRDMA_MAX_SGE 128          /* more would not fit into a page */
 #define PVRDMA_MAX_MR_SIZE ((uint64_t)PVRDMA_MAX_PAGES << RDMA_PAGE_SHIFT)
 #define PVRDMA_MAX_UAR 8192
@@ -312,8 +313,8 @@ void pvrdma_cq_free(RdmaHca *hca, void *obj);
 void pvrdma_srq_free(RdmaHca *hca, void *obj);
 void pvrdma_qp_free(RdmaHca *hca, void *obj);
 /*
- * The driver frees the memory of the CQ, or SRQ, whatever comes: touch it no
- * more, even if queues use it.
+ * Destroy the object. If that fails, do not access its memory any more, because
+ * the driver frees it in any case.
  */
 int pvrdma_cq_drop(Pvrdma *s, uint32_t cqn);
 int pvrdma_srq_drop(Pvrdma *s, uint32_t srqn);
@@ -345,6 +346,8 @@ void pvrdma_dsr_set(Pvrdma *s, uint64_t addr);
 
 void pvrdma_props_init(ObjectClass *klass);
 bool pvrdma_conf_check(Pvrdma *s, Error **errp);
+/* Does the backend allow what the driver needs? Check after attaching it. */
+bool pvrdma_limits_check(const Pvrdma *s, Error **errp);
 
 /* vmstate.c: migration */
 

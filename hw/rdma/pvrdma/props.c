@@ -94,7 +94,8 @@ bool pvrdma_conf_check(Pvrdma *s, Error **errp)
     return check("max-qp", c->max_qp, 3, PVRDMA_MAX_QP, errp) &&
            check_power("max-qp-wr", c->max_qp_wr, PVRDMA_MIN_QP_WR,
                        PVRDMA_MAX_QP_WR, errp) &&
-           check_power("max-sge", c->max_sge, 2, PVRDMA_MAX_SGE, errp) &&
+           check_power("max-sge", c->max_sge, PVRDMA_MIN_SGE, PVRDMA_MAX_SGE,
+                       errp) &&
            check("max-cq", c->max_cq, 1, PVRDMA_MAX_CQ, errp) &&
            check_power("max-cqe", c->max_cqe, PVRDMA_MIN_CQE, PVRDMA_MAX_CQE,
                        errp) &&
@@ -111,6 +112,27 @@ bool pvrdma_conf_check(Pvrdma *s, Error **errp)
            check("gid-table-len", c->gid_table_len, 1, PVRDMA_MAX_GIDS,
                  errp) &&
            rdma_hca_gids_parse(&s->hca, c->allowed_gids, errp);
+}
+
+static bool check_limit(const char *name, uint64_t value, uint64_t min,
+                        Error **errp)
+{
+    if (value < min) {
+        error_setg(errp, "the backend allows %s=%" PRIu64 ", but the driver "
+                   "of pvrdma needs %" PRIu64, name, value, min);
+        return false;
+    }
+    return true;
+}
+
+bool pvrdma_limits_check(const Pvrdma *s, Error **errp)
+{
+    const RdmaBackendLimits *l = &s->hca.limits;
+
+    return check_limit("max-qp-wr", l->max_qp_wr_direct, PVRDMA_MIN_QP_WR,
+                       errp) &&
+           check_limit("max-sge", l->max_send_sge, PVRDMA_MIN_SGE, errp) &&
+           check_limit("max-cqe", l->max_cqe_deep, PVRDMA_MIN_CQE, errp);
 }
 
 void pvrdma_props_init(ObjectClass *klass)

@@ -129,11 +129,35 @@ static void test_function_0(void)
     qrdma_host_stop(host);
 }
 
+/* The device would take addresses of the driver for those of memory. */
+static void test_late_iommu(void)
+{
+    QRdmaHost *host;
+    QPvrdma *d;
+
+    if (!qtest_has_device("virtio-iommu-pci")) {
+        g_test_skip("no virtio-iommu-pci");
+        return;
+    }
+    host = qrdma_host_start("-netdev hubport,id=n0,hubid=0 "
+                            "-device pvrdma,netdev=n0,addr=4.1,"
+                            "mac=52:54:00:12:34:01 "
+                            "-device virtio-iommu-pci,addr=6");
+    d = qpvrdma_open(host, QPCI_DEVFN(4, 1));
+    qpvrdma_set_dsr(d);
+    g_assert_cmpint(d->caps.gid_types, ==, 0);
+    qpvrdma_write(d, PVRDMA_REG_CTL, PVRDMA_CTL_ACTIVATE);
+    g_assert_cmpint(qpvrdma_read(d, PVRDMA_REG_ERR), !=, 0);
+    qpvrdma_close(d);
+    qrdma_host_stop(host);
+}
+
 const QRdmaTest pvrdma_probe_tests[] = {
     { "caps", test_caps },
     { "port", test_port },
     { "gsi", test_gsi },
     { "again", test_again },
     { "function-0", test_function_0 },
+    { "late-iommu", test_late_iommu },
     { }
 };

@@ -104,6 +104,7 @@ uint8_t verbs_await_status(const VerbsWaiting *w);
 /* The request REG_USER_MR of one page. */
 struct virtio_rdma_reg_user_mr_req verbs_reg_mr_req(QRdmaPd *pd);
 
+extern const QRdmaTest pvrdma_verbs_tests[];
 extern const QRdmaTest verbs_address_tests[];
 extern const QRdmaTest verbs_again_tests[];
 extern const QRdmaTest verbs_attach_tests[];

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * pvrdma on rdma-verbs: QPs whose number on the wire is not their handle, and
+ * synchronous commands, which must be done although the host takes its time.
+ */
+#include "qemu/osdep.h"
+#include "pvrdma-test.h"
+#include "verbs-test.h"
+
+#define LEN 5000
+#define DEVICE "-device vmxnet3,addr=4.0,multifunction=on " \
+               "-device pvrdma,rdmadev=r0,addr=4.1,id=d0"
+
+/* Two connected QPs of one device, in contexts of their own */
+typedef struct VerbsPv {
+    Verbs *v;
+    QPvrdma *dev;
+    PvEnd a;
+    PvEnd b;
+} VerbsPv;
+
+static VerbsPv verbs_pv_start(const char *script)
+{
+    VerbsPv p = { .v = verbs_host_with(script, "share=on", DEVICE) };
+    uint8_t gid[RDMA_GID_LEN];
+
+    p.dev = qpvrdma_open(p.v->host, QPCI_DEVFN(VERBS_SLOT, 1));
+    qpvrdma_start(p.dev);
+    /* The double has the GID 10.0.0.1, and no MAC. */
+    p.dev->mac[RDMA_MAC_LEN - 1] = 1;
+    pv_gid(gid, 1);
+    g_assert_cmpint(qpvrdma_create_bind(p.dev, 0, gid), ==, 0);
+    return p;
+}
+
+static VerbsPv verbs_pv_new(const char *script)
+{
+    VerbsPv p = verbs_pv_start(script);
+
+    p.a = pv_end_new(p.dev, 3, RDMA_QPT_RC);
+    p.b = pv_end_new(p.dev, 4, RDMA_QPT_RC);
+    pv_end_init(&p.a);
+    pv_end_init(&p.b);
+    pv_end_connect(&p.a, &p.b);
+    pv_end_connect(&p.b, &p.a);
+    return p;
+}
+
+/* After RESET nothing is left in the host. */
+static void verbs_pv_free(VerbsPv *p)
+{
+    qpvrdma_write(p->dev, PVRDMA_REG_CTL, PVRDMA_CTL_RESET);
+    verbs_await_clean(p->v);
+    qpvrdma_close(p->dev);
+    qrdma_host_stop(p->v->host);
+    fake_verbs_free(p->v->fake);
+    g_free(p->v);
+}
+
+static void post(PvEnd *e, uint32_t opcode, uint32_t len, const PvEnd *peer)
+{
+    PvrdmaSge sge = pv_sge(e, 0, len);
+
+    qpvrdma_post_send(e->dev, &e->qp,
+                      &(PvrdmaSendWqe) {
+                          .wr_id = opcode,
+                          .num_sge = 1,
+                          .opcode = opcode,
+                          .send_flags = RDMA_SEND_SIGNALED,
+                          .wr.rdma = {
+                              .remote_addr = peer->mr.addr,
+                              .rkey = peer->mr.rkey,
+                          },
+                      }, &sge);
+}
+
+/* SEND, WRITE and READ from a to b */
+static void check_works(VerbsPv *p, uint8_t seed)
+{
+    PvrdmaSge room = pv_sge(&p->b, 0, LEN);
+
+    pv_fill(&p->a, 0, LEN, seed);
+    qpvrdma_post_recv(p->dev, &p->b.qp, seed, &room);
+    post(&p->a, RDMA_WR_SEND, LEN, &p->b);
+    pv_expect(&p->a, &p->a.scq, RDMA_WR_SEND, RDMA_WC_SUCCESS, RDMA_WC_SEND);
+    pv_expect(&p->b, &p->b.rcq, seed, RDMA_WC_SUCCESS, RDMA_WC_RECV);
+    pv_assert_filled(&p->b, 0, LEN, seed);
+    pv_fill(&p->a, 0, LEN, seed + 1);
+    post(&p->a, RDMA_WR_RDMA_WRITE, LEN, &p->b);
+    pv_expect(&p->a, &p->a.scq, RDMA_WR_RDMA_WRITE, RDMA_WC_SUCCESS,
+              RDMA_WC_RDMA_WRITE);
+    pv_assert_filled(&p->b, 0, LEN, seed + 1);
+    pv_fill(&p->b, 0, LEN, seed + 2);
+    post(&p->a, RDMA_WR_RDMA_READ, LEN, &p->b);
+    pv_expect(&p->a, &p->a.scq, RDMA_WR_RDMA_READ, RDMA_WC_SUCCESS,
+              RDMA_WC_RDMA_READ);
+    pv_assert_filled(&p->a, 0, LEN, seed + 2);
+}
+
+static void test_version(void)
+{
+    VerbsPv p = verbs_pv_new(NULL);
+
+    g_assert_cmpint(qpvrdma_read(p.dev, PVRDMA_REG_VERSION), ==,
+                    PVRDMA_VERSION_HANDLES);
+    g_assert_cmpint(p.a.qp.qpn, !=, p.a.qp.handle);
+    g_assert_cmpint(p.b.qp.qpn, ==, fake_verbs_newest(p.v->fake, "qp"));
+    g_assert_cmpint(p.a.qp.handle, <, p.dev->caps.max_qp);
+    g_assert_cmpint(p.a.qp.handle, !=, 0);
+    /* libibverbs cannot post what registers memory. */
+    g_assert_cmpint(p.dev->caps.bmme_flags, ==, 0);
+    g_assert_cmpint(p.dev->caps.max_fast_reg_page_list_len, ==, 0);
+    g_assert_cmpint(p.dev->caps.atomic_ops, ==, 3);
+    verbs_pv_free(&p);
+}
+
+/* A driver that reads no handle would use the wrong number. */
+static void test_old_driver(void)
+{
+    VerbsPv p = verbs_pv_start(NULL);
+
+    qpvrdma_set_dsr(p.dev);
+    qtest_writel(p.v->host->qts, p.dev->dsr, PVRDMA_VERSION_WIDE_PFN);
+    qtest_memset(p.v->host->qts, p.dev->dsr + offsetof(PvrdmaDsr, caps), 0,
+                 sizeof(PvrdmaCaps));
+    qpvrdma_write(p.dev, PVRDMA_REG_DSR_LOW, p.dev->dsr);
+    qpvrdma_write(p.dev, PVRDMA_REG_DSR_HIGH, p.dev->dsr >> 32);
+    g_assert_cmpint(qtest_readb(p.v->host->qts, p.dev->dsr +
+                                offsetof(PvrdmaDsr, caps.gid_types)), ==, 0);
+    verbs_pv_free(&p);
+}
+
+static void test_traffic(void)
+{
+    VerbsPv p = verbs_pv_new(NULL);
+
+    for (int i = 0; i < 40; i++) {
+        check_works(&p, 3 * i);
+    }
+    verbs_pv_free(&p);
+}
+
+/* Doorbells, CQEs, events and interrupts have the handle. */
+static void test_interrupt(void)
+{
+    VerbsPv p = verbs_pv_new(NULL);
+    uint32_t handle;
+
+    qpvrdma_ring_doorbell(p.dev, 3, PVRDMA_UAR_CQ,
+                          p.a.scq.handle | PVRDMA_UAR_CQ_ARM);
+    post(&p.a, RDMA_WR_RDMA_WRITE, 8, &p.b);
+    qrdma_wait_until(p.dev, qpvrdma_interrupted(p.dev,
+                                                PVRDMA_VECTOR_COMPLETION));
+    g_assert_true(qpvrdma_ring_pop(p.dev, &p.dev->completions, &handle));
+    g_assert_cmpint(handle, ==, p.a.scq.handle);
+    pv_expect(&p.a, &p.a.scq, RDMA_WR_RDMA_WRITE, RDMA_WC_SUCCESS,
+              RDMA_WC_RDMA_WRITE);
+    verbs_pv_free(&p);
+}
+
+static void test_atomics(void)
+{
+    VerbsPv p = verbs_pv_new(NULL);
+    QTestState *qts = p.v->host->qts;
+    uint64_t at = p.b.mr.dir.mem + p.b.mr.addr % RDMA_PAGE_SIZE;
+    PvrdmaSge sge = pv_sge(&p.a, 0, 8);
+
+    qtest_writeq(qts, at, 40);
+    qpvrdma_post_send(p.dev, &p.a.qp,
+                      &(PvrdmaSendWqe) {
+                          .num_sge = 1,
+                          .opcode = RDMA_WR_ATOMIC_FETCH_AND_ADD,
+                          .send_flags = RDMA_SEND_SIGNALED,
+                          .wr.atomic = {
+                              .remote_addr = p.b.mr.addr,
+                              .rkey = p.b.mr.rkey,
+                              .compare_add = 2,
+                          },
+                      }, &sge);
+    pv_expect(&p.a, &p.a.scq, 0, RDMA_WC_SUCCESS, RDMA_WC_FETCH_ADD);
+    g_assert_cmpint(qtest_readq(qts, at), ==, 42);
+    verbs_pv_free(&p);
+}
+
+/* The host holds the call until this thread has seen that QEMU waits for it. */
+static void *release(void *opaque)
+{
+    FakeVerbs *fake = opaque;
+
+    g_usleep(100 * 1000);
+    fake_verbs_tell(fake, "release");
+    return NULL;
+}
+
+/* After the write of REQUEST the host has destroyed the object. */
+static void test_synchronous(void)
+{
+    static const struct {
+        const char *verb;
+        const char *kind;
+        uint32_t cmd;
+        unsigned left;
+    } cases[] = {
+        { "destroy_qp", "qp", PVRDMA_CMD_DESTROY_QP, 1 },
+        { "destroy_srq", "srq", PVRDMA_CMD_DESTROY_SRQ, 0 },
+        { "dereg_mr", "mr", PVRDMA_CMD_DESTROY_MR, 1 },
+        { "destroy_cq", "cq", PVRDMA_CMD_DESTROY_CQ, 3 },
+        { "dealloc_pd", "pd", PVRDMA_CMD_DESTROY_PD, 1 },
+        { "destroy_cq", "cq", PVRDMA_CMD_DESTROY_UC, 2 },
+    };
+    VerbsPv p = verbs_pv_new(NULL);
+    PvrdmaCmdCreateSrq create = { .pd = p.a.pd };
+    PvrdmaCmdModifySrq modify = { .mask = PVRDMA_SRQ_LIMIT, .limit = 3 };
+    QPvrdmaSrq srq;
+    GThread *thread;
+
+    g_assert_cmpint(qpvrdma_try_create_srq(p.dev, 3, &create, &srq), ==, 0);
+    modify.handle = srq.handle;
+    fake_verbs_tell(p.v->fake, "delay modify_srq");
+    thread = g_thread_new("release", release, p.v->fake);
+    g_assert_cmpint(qpvrdma_cmd(p.dev, PVRDMA_CMD_MODIFY_SRQ, &modify,
+                                sizeof(modify), NULL, 0), ==, 0);
+    g_thread_join(thread);
+    g_assert_cmpint(fake_verbs_calls(p.v->fake, "modify_srq"), ==, 1);
+
+    const uint32_t handles[] = {
+        p.a.qp.handle, srq.handle, p.a.mr.handle, p.a.scq.handle, p.a.pd, 3,
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        fake_verbs_tell(p.v->fake, "delay %s", cases[i].verb);
+        thread = g_thread_new("release", release, p.v->fake);
+        g_assert_cmpint(qpvrdma_destroy(p.dev, cases[i].cmd, handles[i]), ==,
+                        0);
+        g_thread_join(thread);
+        g_assert_cmpint(fake_verbs_count(p.v->fake, cases[i].kind), ==,
+                        cases[i].left);
+    }
+    verbs_pv_free(&p);
+}
+
+/* The host refuses: the device uses the memory of the QP no more. */
+static void test_failed_destroy(void)
+{
+    VerbsPv p = verbs_pv_new(NULL);
+    PvrdmaSge sge = pv_sge(&p.a, 0, 8);
+    PvrdmaCqe cqe;
+
+    qpvrdma_post_recv(p.dev, &p.a.qp, 1, &sge);
+    qrdma_wait_until(p.dev, fake_verbs_calls(p.v->fake, "post_recv") == 1);
+    fake_verbs_tell(p.v->fake, "fail destroy_qp EBUSY");
+    g_assert_cmpint(qpvrdma_destroy(p.dev, PVRDMA_CMD_DESTROY_QP,
+                                    p.a.qp.handle), !=, 0);
+    qtest_memset(p.v->host->qts, p.a.qp.sq.state, 0x55,
+                 sizeof(PvrdmaStatePage));
+    qpvrdma_ring_doorbell(p.dev, 3, PVRDMA_UAR_QP,
+                          p.a.qp.handle | PVRDMA_UAR_QP_SEND);
+    post(&p.b, RDMA_WR_SEND, 8, &p.a);
+    qpvrdma_create_pd(p.dev, 0);
+    g_assert_cmphex(qpvrdma_ring_head(p.dev, &p.a.qp.rq), ==, 0x55555555);
+    g_assert_false(qpvrdma_poll_cq(p.dev, &p.a.rcq, &cqe));
+    verbs_pv_free(&p);
+}
+
+/* The host fails after the driver has read ERR: the reply says so. */
+static void test_late_failure(void)
+{
+    VerbsPv p = verbs_pv_new(NULL);
+    QPvrdmaDir dir = qpvrdma_dir(p.dev, 2);
+    PvrdmaCmdCreateCq req = {
+        .dir = dir.dir, .ctx = 3, .cqe = 64, .nchunks = 2,
+    };
+
+    fake_verbs_tell(p.v->fake, "fail create_cq ENOMEM");
+    g_assert_cmpint(qpvrdma_request(p.dev, PVRDMA_CMD_CREATE_CQ, &req,
+                                    sizeof(req)), ==, 0);
+    g_assert_cmphex(qpvrdma_await_reply(p.dev), !=,
+                    PVRDMA_ACK | PVRDMA_CMD_CREATE_CQ);
+    verbs_pv_free(&p);
+}
+
+/*
+ * A driver is interrupted while the host makes a CQ: the driver does not know
+ * the CQ, and the device removes it.
+ */
+static void test_given_up(void)
+{
+    VerbsPv p = verbs_pv_new(NULL);
+    QPvrdmaDir dir = qpvrdma_dir(p.dev, 2);
+    PvrdmaCmdCreateCq req = {
+        .dir = dir.dir, .ctx = 3, .cqe = 64, .nchunks = 2,
+    };
+    PvrdmaCmdHandle pd = {};
+    unsigned cqs = fake_verbs_count(p.v->fake, "cq");
+
+    fake_verbs_tell(p.v->fake, "delay create_cq");
+    g_assert_cmpint(qpvrdma_request(p.dev, PVRDMA_CMD_CREATE_CQ, &req,
+                                    sizeof(req)), ==, 0);
+    fake_verbs_tell(p.v->fake, "await create_cq");
+    g_assert_cmpint(qpvrdma_request(p.dev, PVRDMA_CMD_CREATE_PD, &pd,
+                                    sizeof(pd)), ==, 0);
+    fake_verbs_tell(p.v->fake, "release");
+    g_assert_cmphex(qpvrdma_await_reply(p.dev), ==,
+                    PVRDMA_ACK | PVRDMA_CMD_CREATE_PD);
+    verbs_await_count(p.v, "cq", cqs);
+    g_assert_false(qpvrdma_interrupted(p.dev, PVRDMA_VECTOR_RESPONSE));
+    check_works(&p, 1);
+    verbs_pv_free(&p);
+}
+
+static void test_stop(void)
+{
+    VerbsPv p = verbs_pv_new(NULL);
+
+    qtest_qmp_assert_success(p.v->host->qts, "{'execute': 'stop'}");
+    post(&p.a, RDMA_WR_RDMA_WRITE, 8, &p.b);
+    qtest_qmp_assert_success(p.v->host->qts, "{'execute': 'cont'}");
+    pv_expect(&p.a, &p.a.scq, RDMA_WR_RDMA_WRITE, RDMA_WC_SUCCESS,
+              RDMA_WC_RDMA_WRITE);
+    check_works(&p, 1);
+    verbs_pv_free(&p);
+}
+
+/* A driver that comes after one that has left all its objects */
+static void test_restart(void)
+{
+    VerbsPv p = verbs_pv_new(NULL);
+
+    check_works(&p, 1);
+    qpvrdma_set_dsr(p.dev);
+    verbs_await_clean(p.v);
+    verbs_pv_free(&p);
+}
+
+/* Drivers need CQs and queues as deep as the MAD layer's. */
+static void test_host_is_too_small(void)
+{
+    Verbs *v = verbs_host_with("attr max_cqe 512", "share=on", "");
+
+    qrdma_qmp_refused(v->host->qts, "{'execute': 'device_add', 'arguments': "
+                      "{'driver': 'pvrdma', 'rdmadev': 'r0', 'addr': '4.1'}}",
+                      "max-cqe=512");
+    verbs_await_clean(v);
+    qrdma_host_stop(v->host);
+    fake_verbs_free(v->fake);
+    g_free(v);
+}
+
+const QRdmaTest pvrdma_verbs_tests[] = {
+    { "version", test_version },
+    { "old-driver", test_old_driver },
+    { "traffic", test_traffic },
+    { "interrupt", test_interrupt },
+    { "atomics", test_atomics },
+    { "synchronous", test_synchronous },
+    { "failed-destroy", test_failed_destroy },
+    { "late-failure", test_late_failure },
+    { "given-up", test_given_up },
+    { "stop", test_stop },
+    { "restart", test_restart },
+    { "host-is-too-small", test_host_is_too_small },
+    { }
+};
