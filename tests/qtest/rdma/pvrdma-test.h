@@ -63,7 +63,10 @@ extern const QRdmaTest pvrdma_ud_tests[];
 extern const QRdmaTest pvrdma_mem_tests[];
 extern const QRdmaTest pvrdma_srq_tests[];
 extern const QRdmaTest pvrdma_life_tests[];
+extern const QRdmaTest pvrdma_command_tests[];
+extern const QRdmaTest pvrdma_handle_tests[];
 extern const QRdmaTest pvrdma_hostile_tests[];
 extern const QRdmaTest pvrdma_migrate_tests[];
+extern const QRdmaTest pvrdma_pages_tests[];
 
 #endif

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Commands of pvrdma: when they are done, how they fail, and what becomes of
+ * one that the driver does not wait for any longer.
+ */
+#include "qemu/osdep.h"
+#include "pvrdma-test.h"
+
+/* A region whose page list takes the device many turns */
+#define LONG_LIST PVRDMA_MAX_PAGES
+
+static void add_fault(PvPair *p, const char *kind, const char *command,
+                      const char *more)
+{
+    g_autofree char *cmd = g_strdup_printf(
+        "{'execute': 'rdma-fault-add', 'arguments': {'device': 'd0', "
+        "'id': '%s', 'kind': '%s', 'command': '%s', %s}}", command, kind,
+        command, more);
+
+    qtest_qmp_assert_success(p->host->qts, cmd, NULL);
+}
+
+/* All entries of the directory name the same table, whose address is @table. */
+static PvrdmaCmdCreateMr long_region(PvEnd *e, uint64_t *table)
+{
+    QPvrdmaDir dir = qpvrdma_dir(e->dev, 512);
+    QTestState *qts = e->dev->host->qts;
+
+    *table = qtest_readq(qts, dir.dir);
+    for (unsigned i = 1; i < 512; i++) {
+        qtest_writeq(qts, dir.dir + 8 * i, *table);
+    }
+    return (PvrdmaCmdCreateMr) {
+        .start = 1ull << 32,
+        .length = (uint64_t)LONG_LIST * RDMA_PAGE_SIZE,
+        .dir = dir.dir,
+        .pd = e->pd,
+        .access = PV_ACCESS,
+        .nchunks = LONG_LIST,
+    };
+}
+
+/* The reply comes after the driver has read ERR. */
+static void test_late_reply(void)
+{
+    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    uint64_t table;
+    PvrdmaCmdCreateMr req = long_region(&p.a, &table);
+
+    g_assert_cmpint(qpvrdma_request(p.a.dev, PVRDMA_CMD_CREATE_MR, &req,
+                                    sizeof(req)), ==, 0);
+    g_assert_cmphex(qpvrdma_await_reply(p.a.dev), ==,
+                    PVRDMA_ACK | PVRDMA_CMD_CREATE_MR);
+    pv_pair_free(&p);
+}
+
+/* The driver has read ERR already: the reply acknowledges nothing. */
+static void test_late_failure(void)
+{
+    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    uint64_t table;
+    PvrdmaCmdCreateMr req = long_region(&p.a, &table);
+    uint64_t bad = qpvrdma_dir(p.a.dev, 1).mem;
+
+    qtest_writeq(p.host->qts, bad + 8 * 511, 0x123);
+    qtest_writeq(p.host->qts, req.dir + 8 * 511, bad);
+    g_assert_cmpint(qpvrdma_request(p.a.dev, PVRDMA_CMD_CREATE_MR, &req,
+                                    sizeof(req)), ==, 0);
+    g_assert_cmphex(qpvrdma_await_reply(p.a.dev), !=,
+                    PVRDMA_ACK | PVRDMA_CMD_CREATE_MR);
+    pv_pair_free(&p);
+}
+
+/* A list that changes while it is read has the old or the new entries. */
+static void test_rewritten_list(void)
+{
+    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    uint64_t table;
+    PvrdmaCmdCreateMr req = long_region(&p.a, &table);
+
+    for (int i = 0; i < 3; i++) {
+        uint64_t entry = i ? 0xffffffffffff0000 : 0x123;
+
+        g_assert_cmpint(qpvrdma_request(p.a.dev, PVRDMA_CMD_CREATE_MR, &req,
+                                        sizeof(req)), ==, 0);
+        for (unsigned j = 0; j < 512; j++) {
+            qtest_writeq(p.host->qts, table + 8 * j, entry);
+        }
+        qpvrdma_await_reply(p.a.dev);
+        req.nchunks -= 512;
+        req.length -= 512 * RDMA_PAGE_SIZE;
+        qtest_memset(p.host->qts, table, 0, RDMA_PAGE_SIZE);
+    }
+    qpvrdma_create_pd(p.a.dev, 0);
+    pv_pair_free(&p);
+}
+
+/*
+ * A signal interrupts the driver while it waits. The device answers the next
+ * command only, and the PD of the first one destroys what that has left.
+ */
+static void test_given_up(void)
+{
+    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    uint64_t table;
+    PvrdmaCmdCreateMr req = long_region(&p.a, &table);
+
+    add_fault(&p, "command-delay", "reg-user-mr", "'delay': 10000, "
+              "'times': 4");
+    for (int i = 0; i < 3; i++) {
+        g_assert_cmpint(qpvrdma_request(p.a.dev, PVRDMA_CMD_CREATE_MR, &req,
+                                        sizeof(req)), ==, 0);
+        qpvrdma_create_pd(p.a.dev, 0);
+    }
+    g_assert_cmpint(qpvrdma_request(p.a.dev, PVRDMA_CMD_CREATE_MR, &req,
+                                    sizeof(req)), ==, 0);
+    g_assert_cmpint(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_PD, p.a.pd),
+                    ==, 0);
+    g_assert_cmpint(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_PD, p.a.pd),
+                    !=, 0);
+    g_assert_false(qpvrdma_interrupted(p.a.dev, PVRDMA_VECTOR_RESPONSE));
+    pv_pair_free(&p);
+}
+
+/* A reset ends the command, too. */
+static void test_reset_meanwhile(void)
+{
+    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    uint64_t table;
+    PvrdmaCmdCreateMr req = long_region(&p.a, &table);
+    QPvrdma *d;
+
+    add_fault(&p, "command-delay", "reg-user-mr", "'delay': 100");
+    g_assert_cmpint(qpvrdma_request(p.a.dev, PVRDMA_CMD_CREATE_MR, &req,
+                                    sizeof(req)), ==, 0);
+    qpvrdma_write(p.a.dev, PVRDMA_REG_CTL, PVRDMA_CTL_RESET);
+    d = pv_start(p.host, 4);
+    qtest_clock_step(p.host->qts, 200 * QRDMA_MS);
+    g_assert_false(qpvrdma_interrupted(d, PVRDMA_VECTOR_RESPONSE));
+    qpvrdma_close(d);
+    pv_pair_free(&p);
+}
+
+/* A command that the driver waits for may be delayed. */
+static void test_delay(void)
+{
+    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    PvrdmaCmdHandle req = {};
+
+    add_fault(&p, "command-delay", "create-pd", "'delay': 100");
+    g_assert_cmpint(qpvrdma_request(p.a.dev, PVRDMA_CMD_CREATE_PD, &req,
+                                    sizeof(req)), ==, 0);
+    qtest_clock_step(p.host->qts, 50 * QRDMA_MS);
+    g_assert_false(qpvrdma_interrupted(p.a.dev, PVRDMA_VECTOR_RESPONSE));
+    qtest_clock_step(p.host->qts, 60 * QRDMA_MS);
+    g_assert_cmphex(qpvrdma_await_reply(p.a.dev), ==,
+                    PVRDMA_ACK | PVRDMA_CMD_CREATE_PD);
+    pv_pair_free(&p);
+}
+
+/* A delay would stop the vCPU: synchronous commands are not delayed. */
+static void test_no_delay(void)
+{
+    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    uint8_t gid[RDMA_GID_LEN];
+
+    add_fault(&p, "command-delay", "destroy-qp", "'delay': 10000");
+    add_fault(&p, "command-delay", "add-gid", "'delay': 10000");
+    g_assert_cmpint(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_QP,
+                                    p.a.qp.handle), ==, 0);
+    pv_gid(gid, 9);
+    g_assert_cmpint(qpvrdma_create_bind(p.a.dev, 1, gid), ==, 0);
+    pv_pair_free(&p);
+}
+
+/*
+ * The driver frees the memory of an object whatever ERR says. So a fault sets
+ * ERR, but the object is gone.
+ */
+static void test_fault_at_destroy(void)
+{
+    static const struct {
+        const char *fault;
+        uint32_t cmd;
+    } cases[] = {
+        { "destroy-qp", PVRDMA_CMD_DESTROY_QP },
+        { "destroy-cq", PVRDMA_CMD_DESTROY_CQ },
+        { "dereg-mr", PVRDMA_CMD_DESTROY_MR },
+        { "destroy-pd", PVRDMA_CMD_DESTROY_PD },
+    };
+    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    const uint32_t handles[] = {
+        p.a.qp.handle, p.a.rcq.handle, p.a.mr.handle, p.a.pd,
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        add_fault(&p, "command-error", cases[i].fault, "'status': 'busy'");
+        g_assert_cmpint(qpvrdma_destroy(p.a.dev, cases[i].cmd, handles[i]),
+                        ==, EBUSY);
+        g_assert_cmpint(qpvrdma_destroy(p.a.dev, cases[i].cmd, handles[i]),
+                        ==, ENOENT);
+    }
+    pv_pair_free(&p);
+}
+
+/* The command has no directory: the ring stays as it is. */
+static void test_resize_cq(void)
+{
+    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    PvrdmaCmdResizeCq req = { .handle = p.a.rcq.handle };
+    PvrdmaRspResizeCq rsp;
+
+    req.cqe = p.a.rcq.ring.size / 2;
+    g_assert_cmpint(qpvrdma_cmd(p.a.dev, PVRDMA_CMD_RESIZE_CQ, &req,
+                                sizeof(req), &rsp, sizeof(rsp)), ==, 0);
+    g_assert_cmpint(rsp.cqe, ==, p.a.rcq.ring.size);
+    req.cqe = p.a.rcq.ring.size + 1;
+    g_assert_cmpint(qpvrdma_cmd(p.a.dev, PVRDMA_CMD_RESIZE_CQ, &req,
+                                sizeof(req), &rsp, sizeof(rsp)), ==, EINVAL);
+    req.handle = 999;
+    g_assert_cmpint(qpvrdma_cmd(p.a.dev, PVRDMA_CMD_RESIZE_CQ, &req,
+                                sizeof(req), &rsp, sizeof(rsp)), ==, ENOENT);
+    pv_pair_free(&p);
+}
+
+/* Only GIDs of RoCEv2, and only indices that the table has */
+static void test_bad_gids(void)
+{
+    QRdmaHost *host = pv_host_start("");
+    QPvrdma *d = pv_start(host, 4);
+    PvrdmaCmdCreateBind req = { .index = 1 };
+    PvrdmaCmdDestroyBind del = {};
+    static const uint8_t types[] = { 0, 1, 3, 4, 255 };
+
+    pv_gid(req.gid, 7);
+    for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+        req.gid_type = types[i];
+        g_assert_cmpint(qpvrdma_cmd(d, PVRDMA_CMD_CREATE_BIND, &req,
+                                    sizeof(req), NULL, 0), !=, 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        uint32_t index = i ? UINT32_MAX : d->caps.gid_tbl_len;
+
+        g_assert_cmpint(qpvrdma_create_bind(d, index, req.gid), !=, 0);
+        del.index = index;
+        g_assert_cmpint(qpvrdma_cmd(d, PVRDMA_CMD_DESTROY_BIND, &del,
+                                    sizeof(del), NULL, 0), !=, 0);
+    }
+    qpvrdma_close(d);
+    qrdma_host_stop(host);
+}
+
+/*
+ * Without MSI-X, the driver takes a reply only if ICR has no other cause: the
+ * next read has those.
+ */
+static void test_causes(void)
+{
+    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    PvrdmaSge sge = pv_sge(&p.b, 0, 8);
+    PvrdmaSendWqe wqe = { .num_sge = 1, .opcode = RDMA_WR_SEND };
+    PvrdmaCmdHandle req = {};
+
+    qpci_msix_disable(p.b.dev->pci);
+    qpvrdma_ring_doorbell(p.b.dev, 0, PVRDMA_UAR_CQ,
+                          p.b.rcq.handle | PVRDMA_UAR_CQ_ARM);
+    qpvrdma_post_recv(p.b.dev, &p.b.qp, 2, &sge);
+    sge = pv_sge(&p.a, 0, 8);
+    qpvrdma_post_send(p.a.dev, &p.a.qp, &wqe, &sge);
+    pv_expect(&p.b, &p.b.rcq, 2, RDMA_WC_SUCCESS, RDMA_WC_RECV);
+    g_assert_cmpint(qpvrdma_request(p.b.dev, PVRDMA_CMD_CREATE_PD, &req,
+                                    sizeof(req)), ==, 0);
+    g_assert_cmphex(qpvrdma_read(p.b.dev, PVRDMA_REG_ICR), ==,
+                    1u << PVRDMA_VECTOR_RESPONSE);
+    g_assert_cmphex(qpvrdma_read(p.b.dev, PVRDMA_REG_ICR), ==,
+                    1u << PVRDMA_VECTOR_COMPLETION);
+    g_assert_cmphex(qpvrdma_read(p.b.dev, PVRDMA_REG_ICR), ==, 0);
+    pv_pair_free(&p);
+}
+
+const QRdmaTest pvrdma_command_tests[] = {
+    { "late-reply", test_late_reply },
+    { "late-failure", test_late_failure },
+    { "rewritten-list", test_rewritten_list },
+    { "given-up", test_given_up },
+    { "reset-meanwhile", test_reset_meanwhile },
+    { "delay", test_delay },
+    { "no-delay", test_no_delay },
+    { "fault-at-destroy", test_fault_at_destroy },
+    { "resize-cq", test_resize_cq },
+    { "bad-gids", test_bad_gids },
+    { "causes", test_causes },
+    { }
+};
