@@ -15,6 +15,7 @@ int main(int argc, char **argv)
     qrdma_add_tests("pvrdma/mem/", pvrdma_mem_tests);
     qrdma_add_tests("pvrdma/srq/", pvrdma_srq_tests);
     qrdma_add_tests("pvrdma/life/", pvrdma_life_tests);
+    qrdma_add_tests("pvrdma/host/", pvrdma_host_tests);
     qrdma_add_tests("pvrdma/command/", pvrdma_command_tests);
     qrdma_add_tests("pvrdma/handle/", pvrdma_handle_tests);
     qrdma_add_tests("pvrdma/pages/", pvrdma_pages_tests);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The life of a pvrdma device: stops, resets, and queries from the host. */
+/* The life of a pvrdma device: stops, resets and hot-unplug, with work. */
 #include "qemu/osdep.h"
-#include "qobject/qdict.h"
-#include "qobject/qlist.h"
 #include "pvrdma-test.h"
 #include "standard-headers/linux/pci_regs.h"
 
@@ -83,37 +81,84 @@ static void test_system_reset(void)
     pv_pair_free(&p);
 }
 
-/* query-rdma shows its objects as those of any device. */
-static void test_query(void)
+/* Requests that are not done, and a command that is in progress */
+static void keep_busy(PvPair *p)
+{
+    PvrdmaCmdHandle req = {};
+    PvrdmaSge sge = pv_sge(&p->a, 0, LEN);
+
+    qtest_qmp_assert_success(p->host->qts, "{'execute': 'rdma-fault-add', "
+                             "'arguments': {'device': 'd0', 'id': 'f', "
+                             "'kind': 'command-delay', 'command': "
+                             "'create-pd', 'delay': 500}}");
+    qpvrdma_ring_doorbell(p->a.dev, 0, PVRDMA_UAR_CQ,
+                          p->a.scq.handle | PVRDMA_UAR_CQ_ARM);
+    for (int i = 0; i < 8; i++) {
+        /* The peer has no receives. */
+        qpvrdma_post_send(p->a.dev, &p->a.qp,
+                          &(PvrdmaSendWqe) {
+                              .num_sge = 1, .opcode = RDMA_WR_SEND,
+                          }, &sge);
+        qpvrdma_post_recv(p->a.dev, &p->a.qp, i, &sge);
+    }
+    g_assert_cmpint(qpvrdma_request(p->a.dev, PVRDMA_CMD_CREATE_PD, &req,
+                                    sizeof(req)), ==, 0);
+}
+
+/* The device is set up again after @p.a.dev was reset, or is new. */
+static void start_again(PvPair *p)
+{
+    qpvrdma_close(p->a.dev);
+    p->a = pv_end_new(pv_start(p->host, 4), 0, RDMA_QPT_RC);
+    p->b.qp = qpvrdma_create_qp(p->b.dev, 0, p->b.pd, &p->b.scq, &p->b.rcq,
+                                RDMA_QPT_RC);
+    pv_end_init(&p->a);
+    pv_end_init(&p->b);
+    pv_end_connect(&p->a, &p->b);
+    pv_end_connect(&p->b, &p->a);
+    write_to(p, 1);
+    pv_expect(&p->a, &p->a.scq, 1, RDMA_WC_SUCCESS, RDMA_WC_RDMA_WRITE);
+}
+
+/* Nothing is written after RESET: the driver has freed the memory. */
+static void test_reset_while_busy(void)
 {
     PvPair p = pv_pair_new(0, RDMA_QPT_RC);
-    g_autoptr(QDict) rsp = qtest_qmp(p.host->qts,
-        "{'execute': 'query-rdma', 'arguments': {'device': 'd0'}}");
-    QDict *info, *counts;
+    uint64_t state = p.a.qp.sq.state & ~(uint64_t)(RDMA_PAGE_SIZE - 1);
+    uint64_t word;
 
-    g_assert_true(qdict_haskey(rsp, "return"));
-    info = qobject_to(QDict, qlist_peek(qdict_get_qlist(rsp, "return")));
-    g_assert_true(qdict_get_bool(info, "driver"));
-    counts = qdict_get_qdict(qdict_get_qdict(info, "count"), "qp");
-    g_assert_cmpint(qdict_get_int(counts, "used"), ==, 1);
+    keep_busy(&p);
+    qpvrdma_write(p.a.dev, PVRDMA_REG_CTL, PVRDMA_CTL_RESET);
+    qtest_memset(p.host->qts, state, 0x5a, RDMA_PAGE_SIZE);
+    qtest_memset(p.host->qts, p.a.dev->response, 0x5a, 8);
+    qtest_clock_step(p.host->qts, 1000 * QRDMA_MS);
+    for (unsigned at = 0; at < sizeof(PvrdmaStatePage); at += 8) {
+        word = qtest_readq(p.host->qts, state + at);
+        g_assert_cmphex(word, ==, 0x5a5a5a5a5a5a5a5a);
+    }
+    word = qtest_readq(p.host->qts, p.a.dev->response);
+    g_assert_cmphex(word, ==, 0x5a5a5a5a5a5a5a5a);
+    g_assert_false(qpvrdma_interrupted(p.a.dev, PVRDMA_VECTOR_RESPONSE));
+    start_again(&p);
     pv_pair_free(&p);
 }
 
-/* A fault of a command: the driver sees ERR. */
-static void test_fault(void)
+/* The slot is ejected with both functions, and plugged in again. */
+static void test_unplug_while_busy(void)
 {
     PvPair p = pv_pair_new(0, RDMA_QPT_RC);
-    PvrdmaCmdHandle req = {};
-    PvrdmaRspHandle rsp;
 
-    qtest_qmp_assert_success(p.host->qts, "{'execute': 'rdma-fault-add', "
-                             "'arguments': {'device': 'd0', 'id': 'f', "
-                             "'kind': 'command-error', 'command': "
-                             "'create-pd', 'status': 'nomem', "
-                             "'times': 1}}");
-    g_assert_cmpint(qpvrdma_cmd(p.a.dev, PVRDMA_CMD_CREATE_PD, &req,
-                                sizeof(req), &rsp, sizeof(rsp)), ==, ENOMEM);
-    qpvrdma_create_pd(p.a.dev, 0);
+    keep_busy(&p);
+    qpci_unplug_acpi_device_test(p.host->qts, "d0", 4);
+    qtest_clock_step(p.host->qts, 1000 * QRDMA_MS);
+    qrdma_qmp_refused(p.host->qts, "{'execute': 'query-rdma', 'arguments': "
+                      "{'device': 'd0'}}", "d0");
+    /* Function 0 last: it announces the slot. */
+    qtest_qmp_device_add(p.host->qts, "pvrdma", "d0", "{'netdev': 'n0', "
+                         "'addr': '4.1', 'mac': '52:54:00:12:34:01'}");
+    qtest_qmp_device_add(p.host->qts, "vmxnet3", "nic0",
+                         "{'addr': '4.0', 'multifunction': true}");
+    start_again(&p);
     pv_pair_free(&p);
 }
 
@@ -121,7 +166,7 @@ const QRdmaTest pvrdma_life_tests[] = {
     { "bus-master", test_bus_master },
     { "stop", test_stop },
     { "system-reset", test_system_reset },
-    { "query", test_query },
-    { "fault", test_fault },
+    { "reset-while-busy", test_reset_while_busy },
+    { "unplug-while-busy", test_unplug_while_busy },
     { }
 };

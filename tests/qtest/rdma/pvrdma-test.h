@@ -65,6 +65,7 @@ extern const QRdmaTest pvrdma_srq_tests[];
 extern const QRdmaTest pvrdma_life_tests[];
 extern const QRdmaTest pvrdma_command_tests[];
 extern const QRdmaTest pvrdma_handle_tests[];
+extern const QRdmaTest pvrdma_host_tests[];
 extern const QRdmaTest pvrdma_hostile_tests[];
 extern const QRdmaTest pvrdma_migrate_tests[];
 extern const QRdmaTest pvrdma_pages_tests[];
