@@ -61,7 +61,7 @@ QPvrdma *pv_start(QRdmaHost *host, int slot)
 
 PvEnd pv_end_new(QPvrdma *dev, uint32_t page, RdmaQpType type)
 {
-    PvEnd e = { .dev = dev, .page = page };
+    PvEnd e = { .dev = dev, .type = type, .page = page };
 
     if (page) {
         qpvrdma_create_uc(dev, page);

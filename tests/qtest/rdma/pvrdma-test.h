@@ -15,6 +15,7 @@
 /* One side: a QP and the objects that it needs */
 typedef struct PvEnd {
     QPvrdma *dev;
+    RdmaQpType type;
     uint32_t page;                  /* UAR page, and context */
     uint32_t pd;
     QPvrdmaCq scq;

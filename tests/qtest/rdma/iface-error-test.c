@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* On each guest interface: requests that fail, and what becomes of others. */
+#include "qemu/osdep.h"
+#include "iface-test.h"
+
+/* An operation, and the right that it needs */
+typedef struct AccessCase {
+    RdmaWrOpcode opcode;
+    uint32_t needs;
+} AccessCase;
+
+static const AccessCase access_cases[] = {
+    { RDMA_WR_RDMA_WRITE, RDMA_ACCESS_REMOTE_WRITE },
+    { RDMA_WR_RDMA_READ, RDMA_ACCESS_REMOTE_READ },
+    { RDMA_WR_ATOMIC_FETCH_AND_ADD, RDMA_ACCESS_REMOTE_ATOMIC },
+    { RDMA_WR_ATOMIC_CMP_AND_SWP, RDMA_ACCESS_REMOTE_ATOMIC },
+};
+
+/* A request to @mr that fails with @status; both QPs are connected again. */
+static void expect_refused(IfacePair *p, RdmaWrOpcode opcode, uint32_t len,
+                           const IfaceMr *mr, int64_t offset,
+                           RdmaWcStatus status)
+{
+    RdmaSge sge = iface_sge(&p->a, 0, len);
+
+    iface_send(&p->a, iface_wr(opcode, 0xacc, &sge, mr, offset));
+    iface_expect(&p->a, false, 0xacc, status);
+    iface_expect_state(&p->a, RDMA_QPS_ERR);
+    p->iface->reconnect(p);
+}
+
+static void expect_works(IfacePair *p)
+{
+    RdmaSge sge = iface_sge(&p->a, 0, 5000);
+
+    iface_fill(&p->a, 0, 5000, 0x5a);
+    iface_send(&p->a, iface_wr(RDMA_WR_RDMA_WRITE, 9, &sge, &p->b.mr, 0));
+    iface_expect_wc(&p->a, false, 9, RDMA_WC_RDMA_WRITE);
+    iface_check(&p->b, 0, 5000, 0x5a);
+}
+
+static void test_bad_rkeys(IfacePair *p)
+{
+    static const uint32_t spoil[] = { 1, 0x100, 0x80000000 };
+
+    iface_fill(&p->b, 0, 64, 1);
+    for (size_t i = 0; i < ARRAY_SIZE(access_cases); i++) {
+        for (size_t j = 0; j < ARRAY_SIZE(spoil); j++) {
+            IfaceMr mr = p->b.mr;
+
+            mr.rkey ^= spoil[j];
+            expect_refused(p, access_cases[i].opcode, 8, &mr,
+                           -mr.iova & 7, RDMA_WC_REM_ACCESS_ERR);
+        }
+    }
+    iface_check(&p->b, 0, 64, 1);
+    expect_works(p);
+}
+
+static void test_rights(IfacePair *p)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(access_cases); i++) {
+        const AccessCase *c = &access_cases[i];
+        IfaceMr mr = p->iface->reg_mr(&p->b, IFACE_ACCESS & ~c->needs, false);
+
+        expect_refused(p, c->opcode, 8, &mr, 0, RDMA_WC_REM_ACCESS_ERR);
+    }
+    expect_works(p);
+}
+
+static void test_other_pd(IfacePair *p)
+{
+    IfaceMr mr = p->iface->reg_mr(&p->b, IFACE_ACCESS, true);
+
+    for (size_t i = 0; i < ARRAY_SIZE(access_cases); i++) {
+        expect_refused(p, access_cases[i].opcode, 8, &mr, 0,
+                       RDMA_WC_REM_ACCESS_ERR);
+    }
+    expect_works(p);
+}
+
+static void test_range(IfacePair *p)
+{
+    IfaceMr mr = p->iface->reg_mr(&p->b, IFACE_ACCESS, false);
+    const struct {
+        int64_t offset;
+        uint32_t length;
+    } bad[] = {
+        { -1, 8 }, { -8, 8 }, { 4089, 8 }, { 4096, 1 }, { 0, 4097 },
+        /* wraps */
+        { -(int64_t)mr.iova - 4, 8 },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        expect_refused(p, RDMA_WR_RDMA_WRITE, bad[i].length, &mr,
+                       bad[i].offset, RDMA_WC_REM_ACCESS_ERR);
+        expect_refused(p, RDMA_WR_RDMA_READ, bad[i].length, &mr,
+                       bad[i].offset, RDMA_WC_REM_ACCESS_ERR);
+    }
+    expect_works(p);
+}
+
+static void test_bad_lkey(IfacePair *p)
+{
+    RdmaSge sge = iface_sge(&p->a, 0, 8);
+
+    sge.lkey ^= 0x100;
+    iface_send(&p->a, iface_wr(RDMA_WR_RDMA_WRITE, 1, &sge, &p->b.mr, 0));
+    iface_expect(&p->a, false, 1, RDMA_WC_LOC_PROT_ERR);
+    iface_expect_state(&p->a, RDMA_QPS_ERR);
+    p->iface->reconnect(p);
+    expect_works(p);
+}
+
+static void test_receive_too_short(IfacePair *p)
+{
+    static const uint32_t lengths[] = { 2, 1000, 1025, 5000 };
+
+    for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
+        RdmaSge sge = iface_sge(&p->a, 0, lengths[i]);
+
+        iface_recv(&p->b, 2, 0, lengths[i] - 1);
+        iface_send(&p->a, iface_wr(RDMA_WR_SEND, 1, &sge, NULL, 0));
+        iface_expect(&p->b, true, 2, RDMA_WC_LOC_LEN_ERR);
+        iface_expect(&p->a, false, 1, RDMA_WC_REM_INV_REQ_ERR);
+        iface_expect_state(&p->b, RDMA_QPS_ERR);
+        p->iface->reconnect(p);
+    }
+    expect_works(p);
+}
+
+static void test_unaligned_atomic(IfacePair *p)
+{
+    for (int offset = 1; offset < 8; offset++) {
+        expect_refused(p, access_cases[2 + offset % 2].opcode, 8, &p->b.mr,
+                       (-p->b.mr.iova & 7) + offset, RDMA_WC_REM_INV_REQ_ERR);
+    }
+    expect_works(p);
+}
+
+/* The requests after a failed one are flushed in order, and all receives. */
+static void test_flush_after_error(IfacePair *p)
+{
+    RdmaSge sge = iface_sge(&p->a, 0, 8);
+    IfaceMr bad = p->b.mr;
+
+    bad.rkey ^= 1;
+    for (int i = 0; i < 6; i++) {
+        iface_recv(&p->a, 50 + i, 0, 8);
+        iface_recv(&p->b, 60 + i, 0, 8);
+    }
+    for (int i = 0; i < 10; i++) {
+        RdmaSendWr wr = iface_wr(RDMA_WR_RDMA_WRITE, i, &sge,
+                                 i == 1 ? &bad : &p->b.mr, 0);
+
+        wr.send_flags = 0;
+        iface_send(&p->a, wr);
+    }
+    iface_expect(&p->a, false, 1, RDMA_WC_REM_ACCESS_ERR);
+    for (int i = 2; i < 10; i++) {
+        iface_expect(&p->a, false, i, RDMA_WC_WR_FLUSH_ERR);
+    }
+    for (int i = 0; i < 6; i++) {
+        iface_expect(&p->a, true, 50 + i, RDMA_WC_WR_FLUSH_ERR);
+        iface_expect(&p->b, true, 60 + i, RDMA_WC_WR_FLUSH_ERR);
+    }
+}
+
+/* In ERR requests are accepted, and come back. */
+static void test_flush_in_err(IfacePair *p)
+{
+    RdmaSge sge = iface_sge(&p->a, 0, 8);
+
+    iface_recv(&p->a, 44, 0, 8);
+    p->iface->modify_state(&p->a, RDMA_QPS_ERR);
+    iface_expect(&p->a, true, 44, RDMA_WC_WR_FLUSH_ERR);
+    iface_recv(&p->a, 55, 0, 8);
+    iface_expect(&p->a, true, 55, RDMA_WC_WR_FLUSH_ERR);
+    iface_send(&p->a, iface_wr(RDMA_WR_RDMA_WRITE, 66, &sge, &p->b.mr, 0));
+    iface_expect(&p->a, false, 66, RDMA_WC_WR_FLUSH_ERR);
+}
+
+/* Receives that were posted before RESET are gone. */
+static void test_reset(IfacePair *p)
+{
+    RdmaSge sge = iface_sge(&p->a, 0, 8);
+
+    for (int i = 0; i < 3; i++) {
+        iface_recv(&p->b, 33, 0, 8);
+        p->iface->reconnect(p);
+        iface_recv(&p->b, 34, 0, 8);
+        iface_send(&p->a, iface_wr(RDMA_WR_SEND, 1, &sge, NULL, 0));
+        iface_expect_wc(&p->b, true, 34, RDMA_WC_RECV);
+        iface_expect_wc(&p->a, false, 1, RDMA_WC_SEND);
+    }
+    iface_expect_none(&p->b, true);
+}
+
+const IfaceTest iface_error_tests[] = {
+    { "bad-rkeys", test_bad_rkeys, RDMA_QPT_RC },
+    { "rights", test_rights, RDMA_QPT_RC },
+    { "other-pd", test_other_pd, RDMA_QPT_RC },
+    { "range", test_range, RDMA_QPT_RC },
+    { "bad-lkey", test_bad_lkey, RDMA_QPT_RC },
+    { "receive-too-short", test_receive_too_short, RDMA_QPT_RC },
+    { "unaligned-atomic", test_unaligned_atomic, RDMA_QPT_RC },
+    { "flush-after-error", test_flush_after_error, RDMA_QPT_RC },
+    { "flush-in-err", test_flush_in_err, RDMA_QPT_RC },
+    { "reset", test_reset, RDMA_QPT_RC },
+    { }
+};

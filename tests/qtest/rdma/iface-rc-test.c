@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* On each guest interface: the operations of connected queue pairs. */
+#include "qemu/osdep.h"
+#include "iface-test.h"
+
+/* Around the places where packets end, with a path MTU of 1024 */
+static const uint32_t lengths[] = {
+    0, 1, 3, 4, 1023, 1024, 1025, 2048, 2049, 5137, 50000,
+};
+
+static void send_one(IfacePair *p, RdmaWrOpcode opcode, uint32_t len,
+                     uint8_t seed)
+{
+    static const uint8_t imm[4] = { 0xde, 0xad, 0xbe, 0xef };
+    RdmaSge sge = iface_sge(&p->a, 100, len);
+    RdmaSendWr wr = iface_wr(opcode, 1000 + seed, &sge, NULL, 0);
+    RdmaWc wc;
+
+    memcpy(wr.ex.imm_data, imm, sizeof(imm));
+    iface_fill(&p->a, 100, len, seed);
+    iface_recv(&p->b, 2000 + seed, 77, len + 5);
+    iface_send(&p->a, wr);
+    wc = iface_expect_wc(&p->b, true, 2000 + seed, RDMA_WC_RECV);
+    g_assert_cmpint(wc.byte_len, ==, len);
+    if (opcode == RDMA_WR_SEND_WITH_IMM) {
+        g_assert_cmphex(wc.wc_flags, ==, RDMA_WC_WITH_IMM);
+        g_assert_cmpmem(wc.ex.imm_data, 4, imm, 4);
+    } else {
+        g_assert_cmphex(wc.wc_flags, ==, 0);
+    }
+    iface_check(&p->b, 77, len, seed);
+    iface_expect_wc(&p->a, false, 1000 + seed, RDMA_WC_SEND);
+}
+
+static void test_send(IfacePair *p)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
+        send_one(p, RDMA_WR_SEND, lengths[i], i);
+        send_one(p, RDMA_WR_SEND_WITH_IMM, lengths[i], i + 50);
+    }
+}
+
+/* More requests than a ring has, one after the other and in both directions */
+static void test_many_laps(IfacePair *p)
+{
+    IfacePair back = *p;
+
+    back.a = p->b;
+    back.b = p->a;
+    for (int i = 0; i < 100; i++) {
+        send_one(i % 2 ? p : &back, RDMA_WR_SEND, i, i);
+    }
+}
+
+static void test_write(IfacePair *p)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
+        RdmaSge sge = iface_sge(&p->a, 3, lengths[i]);
+        uint8_t before[2], after[2];
+
+        p->b.iface->read(&p->b, 900, &before[0], 1);
+        p->b.iface->read(&p->b, 901 + lengths[i], &before[1], 1);
+        iface_fill(&p->a, 3, lengths[i], i);
+        iface_send(&p->a, iface_wr(RDMA_WR_RDMA_WRITE, i, &sge, &p->b.mr,
+                                   901));
+        iface_expect_wc(&p->a, false, i, RDMA_WC_RDMA_WRITE);
+        iface_check(&p->b, 901, lengths[i], i);
+        p->b.iface->read(&p->b, 900, &after[0], 1);
+        p->b.iface->read(&p->b, 901 + lengths[i], &after[1], 1);
+        g_assert_cmpmem(before, 2, after, 2);
+    }
+    iface_expect_none(&p->b, true);
+}
+
+static void test_write_with_imm(IfacePair *p)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
+        RdmaSge sge = iface_sge(&p->a, 3, lengths[i]);
+        RdmaSendWr wr = iface_wr(RDMA_WR_RDMA_WRITE_WITH_IMM, i, &sge,
+                                 &p->b.mr, 901);
+        RdmaWc wc;
+
+        wr.ex.imm_data[3] = i;
+        iface_fill(&p->a, 3, lengths[i], i);
+        iface_recv(&p->b, 70 + i, 0, 1);
+        iface_send(&p->a, wr);
+        wc = iface_expect_wc(&p->b, true, 70 + i,
+                             RDMA_WC_RECV_RDMA_WITH_IMM);
+        g_assert_cmphex(wc.wc_flags, ==, RDMA_WC_WITH_IMM);
+        g_assert_cmpint(wc.ex.imm_data[3], ==, i);
+        g_assert_cmpint(wc.byte_len, ==, lengths[i]);
+        iface_check(&p->b, 901, lengths[i], i);
+        iface_expect_wc(&p->a, false, i, RDMA_WC_RDMA_WRITE);
+    }
+}
+
+static void test_read(IfacePair *p)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
+        RdmaSge sge = iface_sge(&p->a, 3, lengths[i]);
+
+        iface_fill(&p->b, 901, lengths[i], i);
+        iface_send(&p->a, iface_wr(RDMA_WR_RDMA_READ, i, &sge, &p->b.mr, 901));
+        iface_expect_wc(&p->a, false, i, RDMA_WC_RDMA_READ);
+        iface_check(&p->a, 3, lengths[i], i);
+    }
+}
+
+static uint64_t get64(IfaceEnd *e, uint64_t offset)
+{
+    uint64_t value;
+
+    e->iface->read(e, offset, &value, sizeof(value));
+    return value;
+}
+
+/*
+ * An address that is aligned in the peer's region, which may begin anywhere
+ */
+static uint64_t aligned(const IfaceEnd *e)
+{
+    return -e->mr.iova & 7;
+}
+
+static void test_atomics(IfacePair *p)
+{
+    RdmaSge sge = iface_sge(&p->a, 64, 8);
+    uint64_t at = aligned(&p->b), value = 40;
+    RdmaSendWr wr = iface_wr(RDMA_WR_ATOMIC_FETCH_AND_ADD, 1, &sge, &p->b.mr,
+                             at);
+
+    p->b.iface->write(&p->b, at, &value, sizeof(value));
+    wr.wr.atomic.compare_add = 2;
+    iface_send(&p->a, wr);
+    iface_expect_wc(&p->a, false, 1, RDMA_WC_FETCH_ADD);
+    g_assert_cmpint(get64(&p->a, 64), ==, 40);
+    g_assert_cmpint(get64(&p->b, at), ==, 42);
+    for (int i = 0; i < 2; i++) {
+        /* The first one swaps; the second one finds another value. */
+        wr = iface_wr(RDMA_WR_ATOMIC_CMP_AND_SWP, 2 + i, &sge, &p->b.mr, at);
+        wr.wr.atomic.compare_add = 42;
+        wr.wr.atomic.swap = 7 + i;
+        iface_send(&p->a, wr);
+        iface_expect_wc(&p->a, false, 2 + i, RDMA_WC_COMP_SWAP);
+        g_assert_cmpint(get64(&p->a, 64), ==, i ? 7 : 42);
+        g_assert_cmpint(get64(&p->b, at), ==, 7);
+    }
+}
+
+/* Unsignaled requests complete without a CQE, and in order. */
+static void test_unsignaled(IfacePair *p)
+{
+    RdmaSge sge = iface_sge(&p->a, 0, 8);
+    RdmaSendWr wr = iface_wr(RDMA_WR_RDMA_WRITE, 0, &sge, &p->b.mr, 0);
+
+    for (int i = 0; i < 60; i++) {
+        wr.wr_id = i;
+        wr.send_flags = i % 4 == 3 ? RDMA_SEND_SIGNALED : 0;
+        iface_send(&p->a, wr);
+        if (i % 4 == 3) {
+            iface_expect_wc(&p->a, false, i, RDMA_WC_RDMA_WRITE);
+        }
+    }
+    iface_expect_none(&p->a, false);
+}
+
+/* Two SGEs on both sides, which are cut at different places */
+static void test_two_sges(IfacePair *p)
+{
+    RdmaSge sge[] = { iface_sge(&p->a, 0, 700), iface_sge(&p->a, 700, 2300) };
+    RdmaSendWr wr = iface_wr(RDMA_WR_RDMA_WRITE, 1, sge, &p->b.mr, 50);
+
+    wr.num_sge = 2;
+    iface_fill(&p->a, 0, 3000, 3);
+    iface_send(&p->a, wr);
+    iface_expect_wc(&p->a, false, 1, RDMA_WC_RDMA_WRITE);
+    iface_check(&p->b, 50, 3000, 3);
+}
+
+const IfaceTest iface_rc_tests[] = {
+    { "send", test_send, RDMA_QPT_RC },
+    { "many-laps", test_many_laps, RDMA_QPT_RC },
+    { "write", test_write, RDMA_QPT_RC },
+    { "write-with-imm", test_write_with_imm, RDMA_QPT_RC },
+    { "read", test_read, RDMA_QPT_RC },
+    { "atomics", test_atomics, RDMA_QPT_RC },
+    { "unsignaled", test_unsignaled, RDMA_QPT_RC },
+    { "two-sges", test_two_sges, RDMA_QPT_RC },
+    { }
+};
