@@ -9,7 +9,8 @@ set -eu
 build=$(realpath "$1") target=$2 limit=${3:-90000}
 here=$(realpath "$(dirname "$0")/..")
 case $target in
-rdma-wire | rdma-shm | rdma-stream | rdma-generic)
+rdma-wire | rdma-shm | rdma-stream | rdma-generic | rdma-pvrdma | \
+    pvrdma-generic)
     packed=$target sources=("$target") ;;
 *)
     packed=rdma-all

@@ -9,7 +9,7 @@
 set -u
 here=$(realpath "$(dirname "$0")/..")
 all=(rdma-split rdma-packed rdma-iommu rdma-direct rdma-eject rdma-wire
-    rdma-shm rdma-stream rdma-generic)
+    rdma-shm rdma-stream rdma-pvrdma rdma-generic pvrdma-generic)
 
 # QEMU never frees some global allocations. The quarantine is as large as the
 # guest.
@@ -21,11 +21,20 @@ export QEMU_FUZZ_ARGS="-machine q35 -nodefaults -bios blank.bin \
 -device virtio-rdma-pci,netdev=n0,max-qp=8,max-cq=4,max-srq=2 \
 -device virtio-blk-pci,drive=b0"
 export QEMU_FUZZ_OBJECTS="virtio-rdma* virtio-blk* virtio-pci*"
+pvrdma_args="-machine q35 -nodefaults -bios blank.bin \
+-netdev hubport,id=n0,hubid=0 \
+-device pvrdma,netdev=n0,addr=7.1,max-qp=16,max-cq=8,max-uar=8"
 
 fuzz() { # BUILD TARGET ARGUMENT...
     local build=$1 target=$2
     shift 2
-    [ "$target" != rdma-generic ] || target=generic-fuzz
+    case $target in
+    pvrdma-generic)
+        local QEMU_FUZZ_ARGS=$pvrdma_args QEMU_FUZZ_OBJECTS='pvrdma*'
+        target=generic-fuzz
+        ;;
+    rdma-generic) target=generic-fuzz ;;
+    esac
     truncate -s 64K "$build/blank.bin"
     rm -rf "$build"/shm.*
     (cd "$build" && exec ./qemu-fuzz-x86_64 "--fuzz-target=$target" \
@@ -63,7 +72,10 @@ for target; do
     corpus=$build/corpus/$target seeds=$build/seeds/$target
     rm -rf "$seeds"
     mkdir -p "$corpus" "$seeds"
-    tar -C "$seeds" -xJf "$here/tests/fuzz/corpus/$packed.tar.xz" || exit
+    archive=$here/tests/fuzz/corpus/$packed.tar.xz
+    if [ -f "$archive" ]; then
+        tar -C "$seeds" -xJf "$archive" || exit
+    fi
     echo "== $target, $seconds s"
     # Drop messages of the device and QEMU about the guest.
     fuzz "$build" "$target" -max_total_time="$seconds" \

@@ -36,6 +36,9 @@ static uint32_t expected_psn(uint32_t qpn, bool response)
     };
     struct virtio_rdma_qp_attr attr = {};
 
+    if (fuzz_guest.psn) {
+        return fuzz_guest.psn(qpn, response);
+    }
     fuzz_command(VIRTIO_RDMA_CMD_QUERY_QP, &req, sizeof(req), &attr,
                  sizeof(attr));
     return response ? le32_to_cpu(attr.sq_psn) - 1 : le32_to_cpu(attr.rq_psn);

@@ -121,6 +121,8 @@ typedef struct FuzzGuest {
     uint8_t mac[RDMA_MAC_LEN];
     uint8_t far_mac[RDMA_MAC_LEN];
     int wire;                       /* the netdev's far end */
+    /* The next PSN that a QP expects, of another device than virtio-rdma */
+    uint32_t (*psn)(uint32_t qpn, bool response);
     uint8_t by_memory;              /* frames take a ring; 0: the wire */
     unsigned tears;                 /* reads that find other bytes each time */
     uint32_t tear_at;
