@@ -271,6 +271,7 @@ int vrdma_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 /* wc.c */
 bool vrdma_wc_take(struct vrdma_cq *cq, const struct virtio_rdma_cqe_ex *ex,
 		   struct ib_wc *wc);
+void vrdma_wc_drop(struct vrdma_cq *cq, const struct virtio_rdma_cqe_ex *ex);
 void vrdma_cqe_drop(struct vrdma_qp *qp, struct virtio_rdma_cqe *cqe);
 
 /* flush.c */

@@ -11,7 +11,9 @@ static void vrdma_srq_set_entry(struct vrdma_dev *dev, u32 srqn,
 				struct vrdma_srq *srq)
 {
 	vrdma_events_lock(dev);
+	spin_lock(&dev->qps_lock);
 	dev->srqs[srqn] = srq;
+	spin_unlock(&dev->qps_lock);
 	vrdma_events_unlock(dev);
 }
 

@@ -103,6 +103,8 @@ static int vrdma_vq_poll_cq(struct vrdma_cq *cq, int num, struct ib_wc *wc,
 	while (n < num && (cqe = vrdma_cq_next_cqe(cq))) {
 		if (vrdma_wc_take(cq, cqe, &wc[n]))
 			n++;
+		else
+			vrdma_wc_drop(cq, cqe);
 		cq->head++;
 	}
 	if (dead && n < num)

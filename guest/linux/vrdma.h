@@ -126,7 +126,7 @@ struct vrdma_dev {
 	struct vrdma_eq *eqs;		/* by number, with direct queues */
 	u32 num_eqs;
 	struct vrdma_qp **qps;		/* by qpn */
-	spinlock_t qps_lock;		/* of qps, to use QPs that others own */
+	spinlock_t qps_lock;		/* to use QPs and SRQs that others own */
 	atomic_t generation;		/* the last one of a work queue */
 	struct ib_qp *qp_numbers;	/* with nothing else: for POLL_CQ */
 	struct vrdma_srq **srqs;

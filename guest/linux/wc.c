@@ -5,8 +5,13 @@
  */
 #include "queue.h"
 
-/* Replaces the QPN of a completion that is to be dropped. */
+/*
+ * Replaces the QPN of a completion that is to be dropped. The device replaces
+ * it, too, see vrdma_wc_drop().
+ */
 #define VRDMA_NO_QPN VIRTIO_RDMA_QPN_NONE
+
+static_assert(VRDMA_NO_QPN == VIRTIO_RDMA_CQE_QPN_NONE);
 
 /* Addresses of a datagram that its GRH does not contain */
 static void vrdma_wc_fill_datagram(const struct virtio_rdma_cqe_ex *ex,
@@ -165,21 +170,52 @@ bool vrdma_wc_take(struct vrdma_cq *cq, const struct virtio_rdma_cqe_ex *ex,
 }
 
 /*
+ * Free the SRQ's entry with this number. Returns false if it is not a number of
+ * this SRQ.
+ */
+static bool vrdma_srq_release(struct vrdma_srq *srq, u64 id)
+{
+	struct vrdma_wq *wq = &srq->wq;
+
+	if (!vrdma_request_is_of(wq, id))
+		return false;
+	spin_lock(&wq->ring.lock);
+	vrdma_request_take(wq, id);
+	spin_unlock(&wq->ring.lock);
+	return true;
+}
+
+/*
+ * vrdma_wc_take() has refused a completion. The QP may have been destroyed or
+ * reset while the completion was pending in the device. Such a receive holds an
+ * entry of an SRQ; the provider releases that of a process.
+ */
+void vrdma_wc_drop(struct vrdma_cq *cq, const struct virtio_rdma_cqe_ex *ex)
+{
+	struct vrdma_dev *dev = vrdma_cq_dev(cq);
+	u64 id = le64_to_cpu(ex->cqe.wr_id);
+	u32 i;
+
+	if (vrdma_cq_is_user(cq) || le32_to_cpu(ex->cqe.qp_num) != VRDMA_NO_QPN)
+		return;
+	spin_lock(&dev->qps_lock);
+	for (i = 0; i < dev->num_srq; i++) {
+		if (dev->srqs[i] && vrdma_srq_release(dev->srqs[i], id))
+			break;
+	}
+	spin_unlock(&dev->qps_lock);
+}
+
+/*
  * Drop a completion of a QP that was destroyed or reset. The entry of a receive
  * belongs to the SRQ; the provider releases that of a process.
  */
 void vrdma_cqe_drop(struct vrdma_qp *qp, struct virtio_rdma_cqe *cqe)
 {
 	u64 id = le64_to_cpu(cqe->wr_id);
-	struct vrdma_wq *wq;
 
 	cqe->qp_num = cpu_to_le32(VRDMA_NO_QPN);
-	if (!qp->ibqp.srq)
-		return;
-	wq = &to_vsrq(qp->ibqp.srq)->wq;
-	if (!vrdma_request_is_of(wq, id))
-		return;
-	spin_lock(&wq->ring.lock);
-	vrdma_request_take(wq, id);
-	spin_unlock(&wq->ring.lock);
+	/* No queue has the number 0: vrdma_wc_drop() frees nothing then. */
+	if (qp->ibqp.srq && vrdma_srq_release(to_vsrq(qp->ibqp.srq), id))
+		cqe->wr_id = 0;
 }

@@ -100,9 +100,9 @@ bool rdma_hca_cq_complete(RdmaHca *hca, RdmaHcaCq *cq, const RdmaWc *wc,
     return true;
 }
 
-void rdma_hca_cq_forget_qp(RdmaHca *hca, RdmaHcaCq *cq, uint32_t qpn)
+void rdma_hca_cq_forget_qp(RdmaHca *hca, RdmaHcaCq *cq, const RdmaHcaQp *qp)
 {
     if (cq->ops->forget_qp) {
-        cq->ops->forget_qp(hca, cq, qpn);
+        cq->ops->forget_qp(hca, cq, qp);
     }
 }

@@ -223,8 +223,8 @@ bool rdma_hca_event_load(RdmaHca *hca, const RdmaEvent *event);
 /* Write a completion. False if the CQ is in error, or enters it. */
 bool rdma_hca_cq_complete(RdmaHca *hca, RdmaHcaCq *cq, const RdmaWc *wc,
                           bool solicited);
-/* QP @qpn was reset or is gone: drop its completions that wait for room. */
-void rdma_hca_cq_forget_qp(RdmaHca *hca, RdmaHcaCq *cq, uint32_t qpn);
+/* @qp was reset or is gone: drop its completions that wait for room. */
+void rdma_hca_cq_forget_qp(RdmaHca *hca, RdmaHcaCq *cq, const RdmaHcaQp *qp);
 
 /* Enter @pd, which has its number, into the table. */
 void rdma_hca_pd_add(RdmaHca *hca, RdmaHcaPd *pd);

@@ -115,8 +115,8 @@ void rdma_hca_qp_add(RdmaHca *hca, RdmaHcaQp *qp)
 /* Drop completions of the QP that were not written yet. */
 static void forget_completions(RdmaHca *hca, RdmaHcaQp *qp)
 {
-    rdma_hca_cq_forget_qp(hca, qp->send_cq, qp->init.qpn);
-    rdma_hca_cq_forget_qp(hca, qp->recv_cq, qp->init.qpn);
+    rdma_hca_cq_forget_qp(hca, qp->send_cq, qp);
+    rdma_hca_cq_forget_qp(hca, qp->recv_cq, qp);
     rdma_hca_hold_forget_qp(hca, qp);
 }
 

@@ -181,6 +181,16 @@ void virtio_rdma_codec_put_cqe(uint8_t *p, const RdmaWc *wc, bool ex)
     }
 }
 
+bool virtio_rdma_codec_cqe_is_recv(const uint8_t *p)
+{
+    return GET8(p, virtio_rdma_cqe, opcode) >= RDMA_WC_RECV;
+}
+
+void virtio_rdma_codec_set_cqe_qpn(uint8_t *p, uint32_t qpn)
+{
+    PUT32(p, virtio_rdma_cqe, qp_num, qpn);
+}
+
 void virtio_rdma_codec_put_cqn(uint8_t *p, uint32_t cqn)
 {
     PUT32(p, virtio_rdma_cqn, cqn, cqn);

@@ -307,6 +307,8 @@ void virtio_rdma_codec_get_sges(const uint8_t *buf, uint32_t n, RdmaSge *sge);
 
 /* Fills VIRTIO_RDMA_CQE_SIZE bytes, or VIRTIO_RDMA_CQE_EX_SIZE with @ex. */
 void virtio_rdma_codec_put_cqe(uint8_t *buf, const RdmaWc *wc, bool ex);
+bool virtio_rdma_codec_cqe_is_recv(const uint8_t *cqe);
+void virtio_rdma_codec_set_cqe_qpn(uint8_t *cqe, uint32_t qpn);
 /* Fills VIRTIO_RDMA_CQN_SIZE bytes. */
 void virtio_rdma_codec_put_cqn(uint8_t *buf, uint32_t cqn);
 /* Fills VIRTIO_RDMA_EVENT_SIZE bytes. */

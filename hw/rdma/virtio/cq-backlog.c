@@ -70,7 +70,17 @@ void virtio_rdma_cq_backlog_take(VirtIORdmaCq *cq)
     set_count(cq, cq->n_backlog - 1);
 }
 
-void virtio_rdma_cq_forget_qp(RdmaHca *hca, RdmaHcaCq *core, uint32_t qpn)
+/*
+ * Does the driver need the completion to learn which WQE of an SRQ is done? It
+ * cannot tell from the SRQ's used ring, because WQEs complete in any order.
+ */
+static bool holds_srq_wqe(const VirtIORdmaCqe *cqe, const RdmaHcaQp *qp)
+{
+    return qp->srq && virtio_rdma_codec_cqe_is_recv(cqe->bytes);
+}
+
+void virtio_rdma_cq_forget_qp(RdmaHca *hca, RdmaHcaCq *core,
+                              const RdmaHcaQp *qp)
 {
     VirtIORdmaCq *cq = virtio_rdma_cq(core);
     uint32_t n = 0;
@@ -79,8 +89,12 @@ void virtio_rdma_cq_forget_qp(RdmaHca *hca, RdmaHcaCq *core, uint32_t qpn)
     for (uint32_t i = 0; i < cq->n_backlog; i++) {
         VirtIORdmaCqe *cqe = virtio_rdma_cq_backlog_at(cq, i);
 
-        if (cqe->qpn == qpn) {
-            continue;
+        if (cqe->qpn == qp->init.qpn) {
+            if (!holds_srq_wqe(cqe, qp)) {
+                continue;
+            }
+            cqe->qpn = VIRTIO_RDMA_CQE_QPN_NONE;
+            virtio_rdma_codec_set_cqe_qpn(cqe->bytes, cqe->qpn);
         }
         if (i != n) {
             *virtio_rdma_cq_backlog_at(cq, n) = *cqe;

@@ -270,7 +270,8 @@ VirtIORdmaCqe *virtio_rdma_cq_backlog_at(VirtIORdmaCq *cq, uint32_t i);
 void virtio_rdma_cq_backlog_take(VirtIORdmaCq *cq);
 void virtio_rdma_cq_backlog_clear(VirtIORdmaCq *cq);
 /* For RdmaHcaCqOps.forget_qp(). The current command pays. */
-void virtio_rdma_cq_forget_qp(RdmaHca *hca, RdmaHcaCq *core, uint32_t qpn);
+void virtio_rdma_cq_forget_qp(RdmaHca *hca, RdmaHcaCq *core,
+                              const RdmaHcaQp *qp);
 
 /* wq-slots.c: work queues without a virtqueue */
 

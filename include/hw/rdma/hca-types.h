@@ -81,8 +81,8 @@ struct RdmaHcaCqOps {
                      bool solicited);
     /* The CQ is in error: drop completions that wait for room. Optional. */
     void (*drop)(RdmaHca *hca, RdmaHcaCq *cq);
-    /* QP @qpn was reset or is gone: drop its waiting completions. Optional. */
-    void (*forget_qp)(RdmaHca *hca, RdmaHcaCq *cq, uint32_t qpn);
+    /* @qp was reset or is gone: drop its waiting completions. Optional. */
+    void (*forget_qp)(RdmaHca *hca, RdmaHcaCq *cq, const RdmaHcaQp *qp);
     /* The driver has destroyed the CQ, which is freed next. Optional. */
     void (*destroyed)(RdmaHca *hca, RdmaHcaCq *cq);
     /* Fill in the fields that only the guest interface knows. Optional. */

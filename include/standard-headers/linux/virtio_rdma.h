@@ -697,6 +697,9 @@ struct virtio_rdma_cqe {
 	__u8 port_num;
 } VIRTIO_RDMA_ABI;
 
+/* qp_num of a receive from an SRQ whose QP was destroyed or reset */
+#define VIRTIO_RDMA_CQE_QPN_NONE	0xffffffffu
+
 #define VIRTIO_RDMA_HDR_IPV4	2
 #define VIRTIO_RDMA_HDR_IPV6	3
 

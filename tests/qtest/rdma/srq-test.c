@@ -561,6 +561,54 @@ static void test_wqes_outlive_the_qp(void)
     }
 }
 
+/*
+ * The end of a QP drops its pending completions, except receives from an SRQ:
+ * these have no QP then.
+ */
+static void test_pending_receives_outlive_the_qp(const void *data)
+{
+    enum { RING = 8, RECEIVES = 20 };
+    bool destroy = GPOINTER_TO_INT(data);
+    QRdma *d = test_device_reset();
+    TestSrqPair p;
+    QRdmaPd *pd;
+    uint32_t qpn;
+    RdmaWc wc;
+
+    qrdma_start(d, 0, RING);
+    pd = qrdma_alloc_pd(d);
+    qrdma_setup_gids(d, 1);
+    p = test_srq_pair(pd, qrdma_create_srq(pd, RING, 2), RDMA_QPT_RC);
+    qpn = p.b->qpn;
+    p.cq_b->no_refill = true;
+    for (int i = 0; i < RECEIVES; i++) {
+        post_recv(&p, i);
+        test_srq_send(&p, i, TEST_MSG);
+        qrdma_expect(p.cq_a, i, RDMA_WC_SUCCESS);
+        qrdma_reap_all(d, &p.a->sq);
+        qrdma_reap_all(d, &p.srq->wq);
+        /* a completion of the same QP that it may drop */
+        qrdma_post(p.b, qrdma_wr(RDMA_WR_RDMA_WRITE, 100 + i, NULL));
+        qrdma_reap_all(d, &p.b->sq);
+    }
+    if (destroy) {
+        assert_ok(qrdma_destroy_qp(p.b));
+    } else {
+        assert_ok(qrdma_modify_qp_state(p.b, RDMA_QPS_RESET));
+    }
+    for (int i = 0; i < RING; i++) {
+        qrdma_wait_cq(p.cq_b, &wc);
+        g_assert_cmpuint(wc.qp_num, ==, qpn);
+    }
+    p.cq_b->no_refill = false;
+    qrdma_refill_cq(p.cq_b, RING);
+    for (int i = RING / 2; i < RECEIVES; i++) {
+        qrdma_expect_wc(p.cq_b, i, RDMA_WC_RECV, &wc);
+        g_assert_cmphex(wc.qp_num, ==, VIRTIO_RDMA_CQE_QPN_NONE);
+    }
+    qrdma_expect_none(p.cq_b);
+}
+
 static void test_device_reset_drops_them(void)
 {
     TestSrqPair p = pair_new(RDMA_QPT_RC, 8);
@@ -608,6 +656,12 @@ const QRdmaTest srq_tests[] = {
     { "ring-reset-under-a-live-srq", test_ring_reset_under_a_live_srq },
     { "broken-ring-stops-the-device", test_broken_ring_stops_the_device },
     { "wqes-outlive-the-qp", test_wqes_outlive_the_qp },
+    { "pending-receives-outlive-a-destroyed-qp",
+      .run_case = test_pending_receives_outlive_the_qp,
+      .data = GINT_TO_POINTER(true) },
+    { "pending-receives-outlive-a-reset-qp",
+      .run_case = test_pending_receives_outlive_the_qp,
+      .data = GINT_TO_POINTER(false) },
     { "device-reset-drops-them", test_device_reset_drops_them },
     {}
 };

@@ -64,5 +64,10 @@ def test_an_srq_gets_back_what_a_queue_pair_held(bench):
     run_case(bench, 'srq-reset-qp')
 
 
+def test_an_srq_gets_back_more_than_a_cq_has_slots(bench):
+    run_case(bench, 'srq-deep-destroy-qp')
+    run_case(bench, 'srq-deep-reset-qp')
+
+
 def test_a_receiver_learns_of_an_invalidated_key(bench):
     run_case(bench, 'mw-type-2')

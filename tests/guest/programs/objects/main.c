@@ -21,6 +21,8 @@ static const struct {
     { "srq-deep", srq_deep },
     { "srq-deep-list", srq_deep_list },
     { "srq-deep-limit", srq_deep_limit },
+    { "srq-deep-destroy-qp", srq_deep_destroy_qp },
+    { "srq-deep-reset-qp", srq_deep_reset_qp },
     { "mw-type-1", mw_type_1 },
     { "mw-type-2", mw_type_2 },
     { "mw-belongs-to-qp", mw_belongs_to_qp },

@@ -83,6 +83,7 @@ typedef void case_fn(char **args);
 case_fn srq_shared, srq_full, srq_limit, srq_destroy_qp, srq_reset_qp,
     srq_last_wqe, srq_in_use, srq_datagrams;
 case_fn srq_deep, srq_deep_list, srq_deep_limit;
+case_fn srq_deep_destroy_qp, srq_deep_reset_qp;
 case_fn mw_type_1, mw_type_2, mw_belongs_to_qp, mw_holds_region;
 case_fn mr_large, mr_iova, mr_rereg, mr_rereg_read_only, mr_time;
 case_fn ah_from_wc;

@@ -11,6 +11,9 @@
 #define SIZE 64
 #define BATCH 60
 
+/* A CQ with a virtqueue has 256 slots, and the virtqueue 1024 entries. */
+#define MORE_THAN_SLOTS 600
+
 /* Receive n uses piece n of the memory, and message n comes from there. */
 struct deep {
     struct ibv_srq *srq;
@@ -19,29 +22,30 @@ struct deep {
     struct memory in, out;
 };
 
-static struct deep new_deep(void)
+static struct deep new_deep(uint32_t max_wr)
 {
     struct ibv_device_attr attr;
     struct ibv_srq_init_attr_ex init = {
-        .attr = { .max_wr = DEEP, .max_sge = 1 },
+        .attr = { .max_wr = max_wr, .max_sge = 1 },
         .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
         .srq_type = IBV_SRQT_BASIC,
         .pd = dev.pd,
     };
-    struct deep d = { .acq = new_cq(128), .bcq = new_cq(DEEP) };
+    struct deep d = { .acq = new_cq(128), .bcq = new_cq(max_wr) };
 
-    if (ibv_query_device(dev.ctx, &attr) || attr.max_srq_wr < DEEP) {
+    if (ibv_query_device(dev.ctx, &attr) ||
+        (uint32_t)attr.max_srq_wr < max_wr) {
         fail("max_srq_wr is %d", attr.max_srq_wr);
     }
     d.srq = ibv_create_srq_ex(dev.ctx, &init);
-    if (!d.srq || init.attr.max_wr != DEEP) {
+    if (!d.srq || init.attr.max_wr != max_wr) {
         fail("ibv_create_srq_ex: %s", strerror(errno));
     }
     d.a = new_qp(IBV_QPT_RC, d.acq, NULL, 0);
     d.b = new_qp(IBV_QPT_RC, d.bcq, d.srq, 0);
     connect_rc(d.a, d.b);
-    d.in = new_memory(DEEP * SIZE, IBV_ACCESS_LOCAL_WRITE);
-    d.out = new_memory(DEEP * SIZE, 0);
+    d.in = new_memory(max_wr * SIZE, IBV_ACCESS_LOCAL_WRITE);
+    d.out = new_memory(max_wr * SIZE, 0);
     return d;
 }
 
@@ -154,7 +158,7 @@ static void check(struct deep *d, int first, int end)
 
 static void serve(void (*put_all)(struct deep *))
 {
-    struct deep d = new_deep();
+    struct deep d = new_deep(DEEP);
     int round;
 
     for (round = 0; round < 2; round++) {
@@ -188,7 +192,7 @@ void srq_deep_list(char **args)
 /* All posted WQEs count for the limit, wherever they wait. */
 void srq_deep_limit(char **args)
 {
-    struct deep d = new_deep();
+    struct deep d = new_deep(DEEP);
     struct ibv_srq_attr attr = { .srq_limit = DEEP };
 
     (void)args;
@@ -211,4 +215,41 @@ void srq_deep_limit(char **args)
     send_all(&d, DEEP - 99, DEEP);
     check(&d, 0, DEEP);
     free_deep(&d);
+}
+
+/*
+ * The end of a queue pair returns to the SRQ what its completions hold, more
+ * than the CQ has slots.
+ */
+static void lose_qp(bool destroy)
+{
+    struct deep d = new_deep(MORE_THAN_SLOTS);
+
+    put_each(&d, 0, MORE_THAN_SLOTS);
+    send_all(&d, 0, MORE_THAN_SLOTS);
+    if (destroy) {
+        if (ibv_destroy_qp(d.b)) {
+            fail("ibv_destroy_qp failed");
+        }
+        d.b = new_qp(IBV_QPT_RC, d.bcq, d.srq, 0);
+    }
+    connect_rc(d.a, d.b);
+    expect_none(d.bcq);
+    put_each(&d, 0, MORE_THAN_SLOTS);
+    must_fail("a receive too many", put(&d, 0), ENOMEM);
+    send_all(&d, 0, MORE_THAN_SLOTS);
+    check(&d, 0, MORE_THAN_SLOTS);
+    free_deep(&d);
+}
+
+void srq_deep_destroy_qp(char **args)
+{
+    (void)args;
+    lose_qp(true);
+}
+
+void srq_deep_reset_qp(char **args)
+{
+    (void)args;
+    lose_qp(false);
 }
