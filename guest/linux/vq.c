@@ -92,21 +92,38 @@ static const struct virtio_rdma_cqe_ex *vrdma_cq_next_cqe(struct vrdma_cq *cq)
 	return vrdma_ring_slot(ring, cq->head);
 }
 
+/*
+ * A limit for completions of QPs that are gone, which a poll drops: twice what
+ * a CQ holds, because QPs may be destroyed during the poll.
+ */
+static u32 vrdma_cq_max_dropped(const struct vrdma_cq *cq)
+{
+	return 2 * (cq->ibcq.cqe + vrdma_ring_slots(cq->ring));
+}
+
 static int vrdma_vq_poll_cq(struct vrdma_cq *cq, int num, struct ib_wc *wc,
 			    bool dead)
 {
+	u32 max_dropped = vrdma_cq_max_dropped(cq), dropped = 0;
 	const struct virtio_rdma_cqe_ex *cqe;
 	unsigned long flags;
 	int n = 0;
 
 	spin_lock_irqsave(&cq->ring->lock, flags);
-	while (n < num && (cqe = vrdma_cq_next_cqe(cq))) {
-		if (vrdma_wc_take(cq, cqe, &wc[n]))
+	while (n < num && dropped <= max_dropped &&
+	       (cqe = vrdma_cq_next_cqe(cq))) {
+		if (vrdma_wc_take(cq, cqe, &wc[n])) {
 			n++;
-		else
+		} else {
 			vrdma_wc_drop(cq, cqe);
+			dropped++;
+		}
 		cq->head++;
 	}
+	if (dropped > max_dropped)
+		vrdma_broken(vrdma_cq_dev(cq),
+			     "CQ %u: more than %u completions without a QP",
+			     cq->cqn, max_dropped);
 	if (dead && n < num)
 		n += vrdma_flush_cq(cq, num - n, &wc[n]);
 	vrdma_cq_refill(cq);

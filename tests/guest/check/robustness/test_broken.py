@@ -24,7 +24,7 @@ SEED = int(os.environ.get('BROKEN_SEED', 1))
 FAULTS = {name: 1 << bit for bit, name in enumerate((
     'silent', 'short', 'status', 'response', 'cqe', 'twice', 'used id',
     'used idx', 'event', 'gone', 'needs reset', 'no vq reset', 'keep',
-    'no vqs', 'config 0', 'config max', 'config any'))}
+    'endless', 'no vqs', 'config 0', 'config max', 'config any'))}
 ANYTHING = ('short', 'status', 'response', 'cqe', 'twice', 'used id',
             'used idx', 'event', 'no vq reset')
 TIMEOUT = '/sys/module/virtio_rdma/parameters/command_timeout'
@@ -117,6 +117,12 @@ def test_completions_without_a_request(bench):
 
 def test_completions_that_come_twice(bench):
     trial(bench, 'twice', after=200, until=WRONG_CQE)
+
+
+def test_completions_without_end(bench):
+    """A poll ends although the device fills each buffer at once."""
+    trial(bench, 'endless', after=200,
+          until=r'broken device: CQ \d+: more than \d+ completions')
 
 
 def test_buffers_that_are_not_the_next(bench):

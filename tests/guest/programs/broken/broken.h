@@ -44,6 +44,7 @@ enum broken_fault {
 	BROKEN_NEEDS_RESET,	/* DEVICE_NEEDS_RESET is set */
 	BROKEN_NO_VQ_RESET,	/* virtqueues are not reset */
 	BROKEN_KEEP,		/* buffers of work requests are not returned */
+	BROKEN_ENDLESS,		/* a CQ never gets empty */
 	/* These begin at once, without waiting for the parameter after. */
 	BROKEN_NO_VQS,		/* has no virtqueues */
 	BROKEN_CONFIG_0,
@@ -120,6 +121,7 @@ struct broken_device {
 	struct task_struct *thread;
 	wait_queue_head_t wait;
 	atomic_t kicked;
+	spinlock_t endless;	/* of the virtqueues of CQs, with that fault */
 };
 
 static inline struct broken_device *to_broken(struct virtio_device *vdev)
@@ -144,6 +146,8 @@ u32 broken_random(struct broken_device *dev);
 bool broken_take(struct broken_vq *bvq, struct broken_buf *buf);
 void broken_return(struct broken_device *dev, struct broken_vq *bvq, u32 head,
 		   u32 len);
+bool broken_is_endless(struct broken_device *dev, u32 cqn);
+void broken_fill(struct broken_device *dev, u32 cqn);
 void broken_run(struct broken_device *dev);
 void broken_flush_qp(struct broken_device *dev, u32 qpn);
 

@@ -55,11 +55,12 @@ bool broken_does(struct broken_device *dev, enum broken_fault fault)
 		return false;
 	if (fault >= BROKEN_NO_VQS)
 		return true;
-	if (dev->done < after)
+	/* A driver's thread may ask while the device's counts. */
+	if (READ_ONCE(dev->done) < after)
 		return false;
 	/* These faults are states: they stay. */
 	if (fault == BROKEN_GONE || fault == BROKEN_NEEDS_RESET ||
-	    fault == BROKEN_SILENT)
+	    fault == BROKEN_SILENT || fault == BROKEN_ENDLESS)
 		return true;
 	return prandom_u32_state(&dev->rnd) % max(one_in, 1U) == 0;
 }
@@ -159,7 +160,10 @@ static void broken_reset(struct virtio_device *vdev)
 static bool broken_notify(struct virtqueue *vq)
 {
 	struct broken_device *dev = to_broken(vq->vdev);
+	u32 cqn = vq->index - VIRTIO_RDMA_CQ_VQ(0);
 
+	if (broken_is_endless(dev, cqn))
+		broken_fill(dev, cqn);
 	atomic_set(&dev->kicked, 1);
 	wake_up(&dev->wait);
 	return true;
@@ -343,6 +347,7 @@ static int __init broken_init(void)
 		return -ENOMEM;
 	mutex_init(&dev->lock);
 	init_waitqueue_head(&dev->wait);
+	spin_lock_init(&dev->endless);
 	prandom_seed_state(&dev->rnd, seed);
 	dev->parent = platform_device_register_simple("broken_device", -1,
 						      NULL, 0);

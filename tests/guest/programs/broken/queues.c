@@ -44,6 +44,56 @@ bool broken_take(struct broken_vq *bvq, struct broken_buf *buf)
 	return broken_is_sane(buf);
 }
 
+/*
+ * With BROKEN_ENDLESS, the device does nothing else with the virtqueue of a CQ
+ * but fill each buffer as soon as it is there, also during the driver's poll.
+ */
+bool broken_is_endless(struct broken_device *dev, u32 cqn)
+{
+	return cqn < BROKEN_CQS && broken_does(dev, BROKEN_ENDLESS) &&
+	       dev->cqs[cqn].exists && !dev->cqs[cqn].page &&
+	       !dev->cqs[cqn].events;
+}
+
+/* Fill all buffers of a CQ with completions of no QP, without an interrupt. */
+void broken_fill(struct broken_device *dev, u32 cqn)
+{
+	struct broken_vq *bvq = &dev->vqs[VIRTIO_RDMA_CQ_VQ(cqn)];
+	const struct vring *vring = virtqueue_get_vring(bvq->vq);
+	struct virtio_rdma_cqe cqe = {
+		.qp_num = cpu_to_le32(VIRTIO_RDMA_CQE_QPN_NONE),
+	};
+	struct vring_used_elem *elem;
+	struct broken_buf buf;
+	unsigned long flags;
+
+	spin_lock_irqsave(&dev->endless, flags);
+	while (broken_take(bvq, &buf)) {
+		if (buf.in && buf.in_len >= sizeof(cqe))
+			memcpy(buf.in, &cqe, sizeof(cqe));
+		elem = &vring->used->ring[bvq->used++ % vring->num];
+		elem->id = cpu_to_le32(buf.head);
+		elem->len = cpu_to_le32(buf.in_len);
+	}
+	virtio_wmb(true);
+	WRITE_ONCE(vring->used->idx, cpu_to_le16(bvq->used));
+	spin_unlock_irqrestore(&dev->endless, flags);
+}
+
+static void broken_fill_all(struct broken_device *dev)
+{
+	u32 cqn;
+
+	for (cqn = 0; cqn < BROKEN_CQS; cqn++) {
+		if (!broken_is_endless(dev, cqn))
+			continue;
+		broken_fill(dev, cqn);
+		local_bh_disable();
+		vring_interrupt(0, dev->vqs[VIRTIO_RDMA_CQ_VQ(cqn)].vq);
+		local_bh_enable();
+	}
+}
+
 void broken_return(struct broken_device *dev, struct broken_vq *bvq, u32 head,
 		   u32 len)
 {
@@ -149,7 +199,7 @@ static void broken_push(struct broken_device *dev, u32 cqn,
 		dev->last_cqn = cqn;
 		return;
 	}
-	if (cqn >= BROKEN_CQS)
+	if (cqn >= BROKEN_CQS || broken_is_endless(dev, cqn))
 		return;
 	bvq = &dev->vqs[VIRTIO_RDMA_CQ_VQ(cqn)];
 	if (!broken_take(bvq, &buf))
@@ -294,6 +344,7 @@ static void broken_act(struct broken_device *dev)
 		broken_raise(dev, broken_random(dev) % BROKEN_CQS,
 			     broken_random(dev));
 	broken_raise_pending(dev);
+	broken_fill_all(dev);
 	if (broken_does(dev, BROKEN_TWICE))
 		broken_push(dev, dev->last_cqn, &dev->last);
 	/* Receives of the kernel that no message uses */
