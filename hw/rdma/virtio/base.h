@@ -61,7 +61,7 @@
                  VIRTIO_RDMA_MAX_SLOT_SHIFT - RDMA_PAGE_SHIFT)))
 
 /* The last of VIRTIO_RDMA_F_* */
-#define VIRTIO_RDMA_F_MAX           VIRTIO_RDMA_F_ATOMIC_WRITE
+#define VIRTIO_RDMA_F_MAX           VIRTIO_RDMA_F_VERSION_1
 
 /*
  * Bits of RdmaBackend.pending that the virtio device adds: a change of the

@@ -93,7 +93,8 @@ int virtio_rdma_validate_features(VirtIODevice *vdev)
         if (virtio_vdev_has_feature(vdev, bit) && !virtio_rdma_has(s, bit)) {
             warn_report_once("virtio-rdma: the driver in the guest is refused: "
                              "it accepted %s (feature bit %u) without "
-                             "version-1 (feature bit %u)",
+                             "version-1 (feature bit %u), as drivers of "
+                             "version 0.9 do; install a newer driver",
                              virtio_rdma_feature_name(bit), bit,
                              VIRTIO_RDMA_F_VERSION_1);
             return -ENOTSUP;

@@ -34,8 +34,12 @@ typedef uint64_t __le64;
  * The device of this header, version 1: status codes, events, SRQs, memory
  * windows, multicast, counters, CQs deeper than their virtqueue, page tables.
  * A limit of 0 in the configuration says what this device has none of.
+ *
+ * Devices and drivers of version 0.9 give bits 0 to 22 other meanings. None of
+ * them has this bit, so driver and device of different versions refuse each
+ * other.
  */
-#define VIRTIO_RDMA_F_VERSION_1		0
+#define VIRTIO_RDMA_F_VERSION_1		23
 /*
  * The queues of QPs, CQs and SRQs may lie in memory that the commands name and
  * that the device reads by itself, instead of virtqueues. A driver rings them

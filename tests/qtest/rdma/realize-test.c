@@ -210,7 +210,14 @@ static void check_write(TestPair *t)
     qrdma_mr_check(t->mr_b, 0, 5000, 7);
 }
 
-#define ALL_BITS (QRDMA_F(VIRTIO_RDMA_F_ATOMIC_WRITE + 1) - 1)
+#define ALL_BITS (QRDMA_F(VIRTIO_RDMA_F_VERSION_1 + 1) - 1)
+/* All that the device of plug() may offer */
+#define OFFERED (QRDMA_F(VIRTIO_RDMA_F_VERSION_1) | \
+                 QRDMA_F(VIRTIO_RDMA_F_DIRECT) | \
+                 QRDMA_F(VIRTIO_RDMA_F_FLUSH) | \
+                 QRDMA_F(VIRTIO_RDMA_F_ATOMIC_WRITE))
+/* Drivers of version 0.9 accept any of these, with other meanings. */
+#define BITS_0_9 (QRDMA_F(23) - 1)
 
 /* The properties that turn bits off, and the bits that are left */
 static void test_without_features(void)
@@ -219,9 +226,8 @@ static void test_without_features(void)
         const char *props;
         uint64_t bits;
     } cases[] = {
-        { "'direct': true", ALL_BITS & ~QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS) },
-        { "'direct': false", ALL_BITS & ~QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS) &
-                             ~QRDMA_F(VIRTIO_RDMA_F_DIRECT) },
+        { "'direct': true", OFFERED },
+        { "'direct': false", OFFERED & ~QRDMA_F(VIRTIO_RDMA_F_DIRECT) },
         { "'version-1': false", 0 },
         { "'version-1': false, 'direct': true", 0 },
     };
@@ -412,6 +418,29 @@ static void test_bits_without_version_1(void)
     qrdma_host_stop(host);
 }
 
+/* The driver has the RFC's device if it knows none of the bits offered. */
+static void test_driver_of_version_0_9(void)
+{
+    static const struct {
+        const char *props;
+        bool taken;
+    } cases[] = {
+        { "'direct': true", false },
+        { "'direct': false", false },
+        { "'version-1': false", true },
+    };
+
+    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+        QRdma *d = plug(cases[i].props);
+        uint64_t offered = qvirtio_get_features(&d->pci->vdev);
+
+        g_assert_cmpint(takes_features(d, QRDMA_RFC_FEATURES |
+                                          (offered & BITS_0_9)), ==,
+                        cases[i].taken);
+        qrdma_host_stop(host);
+    }
+}
+
 /* Set other features although the device is in use. */
 static void change_features(QRdma *d, uint64_t features)
 {
@@ -427,7 +456,7 @@ static void change_features(QRdma *d, uint64_t features)
 /* Bits without version 1 have no effect on a driver that goes on. */
 static void test_refused_driver_goes_on(void)
 {
-    const uint64_t others = ALL_BITS & ~QRDMA_F(VIRTIO_RDMA_F_VERSION_1);
+    const uint64_t others = OFFERED & ~QRDMA_F(VIRTIO_RDMA_F_VERSION_1);
     QRdma *d = plug("'direct': true");
     struct virtio_rdma_create_qp_req req;
     struct virtio_rdma_create_qp_rsp rsp;
@@ -509,6 +538,7 @@ const QRdmaTest realize_tests[] = {
     { "without-features", test_without_features },
     { "config-of-the-rfc", test_config_of_the_rfc },
     { "bits-without-version-1", test_bits_without_version_1 },
+    { "driver-of-version-0-9", test_driver_of_version_0_9 },
     { "refused-driver-goes-on", test_refused_driver_goes_on },
     { "properties-are-listed", test_properties_are_listed },
     { "limits-of-0", test_limits_of_0 },

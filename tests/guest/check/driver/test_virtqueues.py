@@ -18,7 +18,7 @@ def has_feature(bench, vm, bit):
 def test_the_devices_have_no_direct_queues(bench):
     if bench.stack == 'rxe':
         raise Skip('rxe has no feature bits')
-    version_1, direct, ring_reset = 0, 1, 40
+    direct, version_1, ring_reset = 1, 23, 40
     for vm in bench.pair.vms:
         assert has_feature(bench, vm, version_1)
         assert not has_feature(bench, vm, direct)
