@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * virtio-rdma: malformed packed rings.
+ * virtio-rdma: malformed packed rings and buffers.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
+#include "qobject/qdict.h"
 #include "rdma-test.h"
 #include "standard-headers/linux/virtio_pci.h"
 #include "standard-headers/linux/virtio_ring.h"
@@ -38,7 +39,7 @@ static Fixture fixture_new(const char *props, uint64_t features)
 
     f.host = qrdma_host_start(
         "-netdev hubport,id=n0,hubid=0 "
-        "-device virtio-rdma-pci,netdev=n0,addr=%d,max-qp=8,max-cq=4,"
+        "-device virtio-rdma-pci,id=d0,netdev=n0,addr=%d,max-qp=8,max-cq=4,"
         "packed=on%s", SLOT, props);
     f.d = qrdma_open(f.host, QPCI_DEVFN(SLOT, 0));
     qrdma_start(f.d, FEATURES | features, SIZE);
@@ -178,10 +179,62 @@ static void test_limit_of_an_srq(void)
     qrdma_host_stop(f.host);
 }
 
+/* Flush a send of a new QP to @cq, which fails by that, or its event queue. */
+static void fail_cq(Fixture *f, QRdmaCq *cq, uint32_t failed)
+{
+    f->qp = qrdma_create_qp(f->pd, cq, cq, RDMA_QPT_RC);
+    start_qp(f);
+    qrdma_add_event_buffers(f->d, 4);
+    qrdma_post_send(f->qp, &(RdmaSendWr) { .opcode = RDMA_WR_SEND });
+    assert_ok(qrdma_modify_qp_state(f->qp, RDMA_QPS_ERR));
+    qrdma_expect_event(f->d, RDMA_EVENT_CQ_ERR, failed);
+}
+
+/* A buffer of two descriptors was put back: the device is where it was. */
+static void expect_at_the_first(Fixture *f, uint32_t vq)
+{
+    g_autoptr(QDict) rsp = qtest_qmp(
+        f->host->qts, "{'execute': 'x-query-virtio-queue-status', 'arguments': "
+        "{'path': '/machine/peripheral/d0/virtio-backend', 'queue': %u}}", vq);
+
+    g_assert_cmpint(qdict_get_int(qdict_get_qdict(rsp, "return"),
+                                  "last-avail-idx"), ==, 0);
+}
+
+static void test_short_buffer_of_a_cq(void)
+{
+    Fixture f = fixture_new("", 0);
+    QRdmaDesc part = { qrdma_alloc(f.d, 64), 20, true };
+    QRdmaCq cq = { .dev = f.d, .cqe = 4, .no_refill = true };
+
+    assert_ok(qrdma_try_create_cq(f.d, cq.cqe, &cq.cqn));
+    cq.ring = qrdma_ring(f.d, VIRTIO_RDMA_CQ_VQ(cq.cqn));
+    qrdma_ring_add(cq.ring, (QRdmaDesc[]) { part, part }, 2);
+    fail_cq(&f, &cq, cq.cqn);
+    expect_at_the_first(&f, VIRTIO_RDMA_CQ_VQ(cq.cqn));
+    qrdma_host_stop(f.host);
+}
+
+static void test_short_buffer_of_an_event_queue(void)
+{
+    Fixture f = fixture_new(",direct=on", QRDMA_F(VIRTIO_RDMA_F_DIRECT));
+    QRdmaEq *eq = qrdma_create_eq(f.d, 0);
+    QRdmaDesc part = { eq->buf, 1, true };
+    QRdmaCq *cq = qrdma_create_direct_cq(f.d, 4, eq);
+
+    qrdma_ring_add(eq->ring, (QRdmaDesc[]) { part, part }, 2);
+    qrdma_arm_direct_cq(cq, VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION);
+    fail_cq(&f, cq, eq->eqn);
+    expect_at_the_first(&f, VIRTIO_RDMA_CQ_VQ(eq->eqn));
+    qrdma_host_stop(f.host);
+}
+
 const QRdmaTest packed_tests[] = {
     { "limit-of-an-srq", test_limit_of_an_srq },
     { "size-of-an-enabled-queue", test_size_of_an_enabled_queue },
     { "chains-longer-than-the-ring", test_chains_longer_than_the_ring },
     { "id-out-of-range", test_id_out_of_range },
+    { "short-buffer-of-a-cq", test_short_buffer_of_a_cq },
+    { "short-buffer-of-an-event-queue", test_short_buffer_of_an_event_queue },
     {}
 };
