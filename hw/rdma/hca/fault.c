@@ -17,6 +17,8 @@
 #include "int.h"
 
 #define MAX_NS (RDMA_HCA_FAULT_MAX_DURATION_MS * (int64_t)SCALE_MS)
+/* A time that is always due, where 0 means none */
+#define PAST_NS (-1)
 
 /*
  * A key that no region has: the upper 24 bits of a key are the number of a
@@ -266,13 +268,17 @@ void rdma_hca_fault_start(RdmaHca *hca, const RdmaHcaFault *f)
     }
 }
 
-/* The last fault is gone: no completion is held back any longer. */
-static void release_held(RdmaHca *hca)
+/* The last fault is gone: what faults have delayed is due. */
+static void end_delays(RdmaHca *hca)
 {
+    RdmaHcaFaults *fs = hca->faults;
     RdmaHcaHeld *held;
 
-    QTAILQ_FOREACH(held, &hca->faults->held, next) {
+    QTAILQ_FOREACH(held, &fs->held, next) {
         held->until = 0;
+    }
+    if (fs->command_until) {
+        fs->command_until = PAST_NS;
     }
     rdma_hca_bh_schedule(hca);
 }
@@ -299,7 +305,7 @@ void rdma_hca_fault_remove(RdmaHca *hca, RdmaHcaFault *f)
     QTAILQ_REMOVE(&fs->list, f, next);
     g_free(f);
     if (!--fs->count) {
-        release_held(hca);
+        end_delays(hca);
     }
     rdma_hca_faults_update(hca);
 }

@@ -237,6 +237,24 @@ static void test_command_delay(NetKind kind)
     fault_expect(d, "f", 1, 1, false);
 }
 
+static void test_removal_ends_command_delay(NetKind kind)
+{
+    NetPair p = pair_without_faults(kind);
+    QRdma *d = p.a.dev;
+    uint64_t rsp;
+
+    delay_commands(&p);
+    fault_add(d, "'id': 's', 'kind': 'qp-stuck', 'after': 1000");
+    rsp = enqueue(d);
+    qrdma_wait_until(d, fault_hits(d, "f") == 1);
+    fault_remove(d, "f");
+    qrdma_settle(d);
+    g_assert_cmphex(qtest_readb(d->host->qts, rsp), ==, NO_STATUS);
+    fault_remove(d, "s");
+    qrdma_wait_until(d, qtest_readb(d->host->qts, rsp) != NO_STATUS);
+    g_assert_cmphex(qtest_readb(d->host->qts, rsp), ==, VIRTIO_RDMA_S_OK);
+}
+
 /* ms that the process has run, in user space and in the kernel */
 static long cpu_ms(QTestState *qts)
 {
@@ -488,6 +506,7 @@ const NetTest net_fault_life_tests[] = {
     { "fault/query", test_query },
     { "fault/command-error", test_command_error },
     { "fault/command-delay", test_command_delay },
+    { "fault/removal-ends-command-delay", test_removal_ends_command_delay },
     { "fault/command-delay-without-bus-master",
       test_command_delay_without_bus_master },
     { "fault/reset", test_reset },
