@@ -141,9 +141,9 @@ void rdma_hca_faults_free(RdmaHca *hca);
 void rdma_hca_faults_update(RdmaHca *hca);
 /* End the faults of the port and of QPs whose time is over. */
 void rdma_hca_faults_expire(RdmaHca *hca);
-/* The QP enters RESET: undo all effects of faults on it. */
+/* The QP enters RESET, or its sends are flushed: undo all effects of faults. */
 void rdma_hca_fault_forget_qp(RdmaHcaQp *qp);
-/* The QP is in ERR, or its fault is over: do not hold back its sends. */
+/* The fault of the QP is over: do not hold back its sends. */
 void rdma_hca_fault_release_qp(RdmaHcaQp *qp);
 /*
  * Apply a fault to a decoded send. @sge: the list of @wr, which a fault may

@@ -68,11 +68,11 @@ RdmaNext rdma_hca_sq_next(RdmaHca *hca, RdmaHcaQp *qp, bool flush,
 {
     RdmaNext next;
 
-    if (unlikely(qp->fault.held_back)) {
-        if (!flush) {
-            return RDMA_NEXT_NONE;
-        }
-        rdma_hca_fault_release_qp(qp);
+    if (unlikely(flush)) {
+        /* The send that a fault has matched is flushed, not sent. */
+        rdma_hca_fault_forget_qp(qp);
+    } else if (unlikely(qp->fault.held_back)) {
+        return RDMA_NEXT_NONE;
     }
     while (!rdma_hca_wq_take(hca, &qp->sq)) {
         next = rdma_hca_wq_sleep(hca, &qp->sq);
