@@ -134,7 +134,10 @@ RdmaQpInitAttr test_srq_init(const QRdmaSrq *srq, RdmaQpType type)
         .qp_type = type,
         .has_srq = true,
         .srqn = srq->srqn,
-        .cap = { .max_send_wr = 32, .max_send_sge = 4 },
+        .cap = {
+            .max_send_wr = MIN(32, srq->dev->ring_size),
+            .max_send_sge = 4,
+        },
     };
 }
 
