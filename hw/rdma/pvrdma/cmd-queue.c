@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Commands of CQs, SRQs and QPs: the rings in memory of the driver, and what
- * the core does with the objects.
+ * Commands for CQs, SRQs and QPs: set up their rings in memory of the driver,
+ * and call the core.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -257,7 +257,7 @@ static void get_init(const PvrdmaCmdCreateQp *cmd, RdmaQpInitAttr *init)
     };
 }
 
-/* Processes do not share objects, which end with their context. */
+/* Objects end with their context, so processes do not share them. */
 static bool has_same_context(Pvrdma *s, const RdmaQpInitAttr *init)
 {
     RdmaHcaPd *pd = rdma_hca_table_get(&s->hca.pds, init->pdn);

@@ -21,7 +21,7 @@ typedef enum Kind {
     WAIT,
     /* The driver goes on: the command has taken effect, or has failed. */
     SYNC,
-    /* The driver frees the memory of the object, whatever ERR says. */
+    /* The driver frees the memory of the object, even if the command fails. */
     DESTROY,
 } Kind;
 
@@ -83,9 +83,9 @@ static uint32_t qpn_of(const Pvrdma *s)
 }
 
 /*
- * No fault delays a command that the driver does not wait for: the vCPU would
- * stand still. An object is destroyed although a fault strikes, because the
- * driver frees its memory. The fault then only sets ERR.
+ * No fault delays a command that the driver does not wait for, because the vCPU
+ * would stand still. An object is destroyed even if a fault strikes, because
+ * the driver frees its memory. The fault then only sets ERR.
  */
 static int execute(Pvrdma *s, const Command *command, void *rsp)
 {
@@ -140,7 +140,7 @@ static bool needs_memory(const Command *command)
     return command->kind == WAIT && rdma_backend_frees_much();
 }
 
-/* A command that reads a long page list goes on in the next turn. */
+/* A command that reads a long page list continues in the next turn. */
 void pvrdma_cmd_run(Pvrdma *s)
 {
     union {
@@ -198,11 +198,11 @@ static void run_inside(Pvrdma *s)
 }
 
 /*
- * The command must be done when this register access is. Meanwhile other
- * threads get the BQL, and other vCPUs the registers. This thread also runs the
- * main loop's work for the command: the main loop may itself wait, for this
- * vCPU to stop, or for RCU readers such as this one. The device may be
- * unplugged meanwhile.
+ * The command must be done when this register access returns. This thread
+ * releases the BQL while it waits, so the reentrancy guard must be off: other
+ * vCPUs may access registers. It also runs the main loop's work for the
+ * command, because the main loop may wait for this vCPU to stop, or for RCU
+ * readers such as this thread. The device may be unplugged meanwhile.
  */
 static void wait_until_done(Pvrdma *s)
 {

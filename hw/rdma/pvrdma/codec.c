@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Work requests, completions and attributes of QPs: the guest's and the core's.
+ * Translate work requests, completions and attributes of QPs between the guest
+ * and the core.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -26,8 +27,8 @@ static void get_sges(const PvrdmaSge *p, uint32_t n, RdmaSge *sge)
 }
 
 /*
- * A process gets the same opcodes as with other adapters from its provider,
- * but may have no others than these: FAST_REG would register any page.
+ * Opcodes up to FETCH_AND_ADD have the numbers of libibverbs. A process may use
+ * only these, because FAST_REG would register any page.
  */
 static bool get_opcode(uint32_t opcode, bool kernel, uint32_t *result)
 {
@@ -117,7 +118,7 @@ bool pvrdma_get_send(const PvrdmaSendWqe *wqe, RdmaQpType type, bool kernel,
     bool known = get_opcode(opcode, kernel, &wr->opcode);
 
     wr->wr_id = le64_to_cpu(wqe->wr_id);
-    /* Data are never inline: the flag comes with SGEs, and means nothing. */
+    /* No WQE has inline data, so ignore the flag: the WQE has SGEs. */
     wr->send_flags = le32_to_cpu(wqe->send_flags) & RDMA_SEND_FLAGS &
                      ~(RDMA_SEND_INLINE | RDMA_SEND_IP_CSUM);
     if (wr->opcode == RDMA_WR_LOCAL_INV ||
@@ -135,7 +136,7 @@ bool pvrdma_get_send(const PvrdmaSendWqe *wqe, RdmaQpType type, bool kernel,
         !rdma_hca_check_range("num_sge", num_sge, 0, max_sge)) {
         return false;
     }
-    /* Those that move no data leave what was there. */
+    /* For other requests the driver leaves old SGEs in the WQE. */
     if (wr->opcode != RDMA_WR_LOCAL_INV && wr->opcode != RDMA_WR_REG_MR) {
         wr->num_sge = num_sge;
         wr->sg_list = sge;
@@ -160,8 +161,8 @@ bool pvrdma_get_recv(const PvrdmaRecvWqe *wqe, uint32_t max_sge, RdmaSge *sge,
 }
 
 /*
- * A provider passes flags to its process as they are, where only the first two
- * mean the same. Drivers do not copy the source MAC address and VLAN.
+ * A provider passes flags to its process unchanged, but only the first two have
+ * the same meaning there. Drivers do not copy the source MAC address and VLAN.
  */
 static uint32_t wc_flags(const RdmaWc *wc, bool kernel)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * pvrdma: the device as QEMU, its PCI bus and the core see it.
+ * Entry points of pvrdma for QEMU, its PCI bus and the core.
  */
 #include "qemu/osdep.h"
 #include "hw/pci/msix.h"
@@ -30,7 +30,7 @@ static void reset(DeviceState *dev)
     pvrdma_reset(PVRDMA(dev));
 }
 
-/* What the core calls */
+/* Callbacks of the core */
 
 static bool is_active(RdmaHca *hca)
 {
@@ -120,7 +120,7 @@ static bool attach(Pvrdma *s, Error **errp)
         .atomic_cap = RDMA_ATOMIC_HCA,
         .device_cap_flags = RDMA_HCA_CAP_MEM_MGT_EXTENSIONS,
     };
-    /* Without an IOMMU this is the system's, as some backends need. */
+    /* Without an IOMMU this is address_space_memory: rdma-verbs needs that. */
     if (!rdma_hca_attach(&s->hca,
                          pci_device_iommu_address_space(&s->parent_obj),
                          errp)) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The shared region: what the driver says there, and what the device can do.
+ * The shared region: addresses and rings of the driver, and the capabilities of
+ * the device.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -113,8 +114,8 @@ static bool read_dsr(Pvrdma *s, uint64_t addr)
 }
 
 /*
- * An IOMMU of the machine that was added after this device: the device would
- * take its addresses for those of memory.
+ * Was an IOMMU of the machine added after this device? The device would use the
+ * driver's addresses without translation.
  */
 static bool has_late_iommu(Pvrdma *s)
 {
@@ -128,7 +129,7 @@ static bool has_late_iommu(Pvrdma *s)
     return true;
 }
 
-/* A driver may have left without a word: what it left goes. */
+/* The last driver may have left without a reset: reset now. */
 void pvrdma_dsr_set(Pvrdma *s, uint64_t addr)
 {
     PvrdmaCaps caps;

@@ -68,14 +68,14 @@ typedef struct PvrdmaConf {
     char *allowed_gids;
 } PvrdmaConf;
 
-/* A ring of a queue. Indices run freely; the guest sees some of their bits. */
+/* A ring of a queue. Indices run freely; the guest sees their low bits. */
 typedef struct PvrdmaRing {
-    uint64_t *pages;                /* of the first element and those after */
+    uint64_t *pages;                /* of the elements */
     uint64_t state;                 /* address of the PvrdmaRingState */
     uint32_t size;                  /* entries, a power of 2 */
     uint32_t stride;
     uint32_t index;                 /* the next one of the device */
-    uint32_t seen;                  /* the guest's when it was read last */
+    uint32_t seen;                  /* the guest's index, when last read */
     uint32_t freed;                 /* of a WQ: the head that the guest sees */
     bool stopped;                   /* do not access: the QP is in RESET */
 } PvrdmaRing;
@@ -113,7 +113,7 @@ typedef struct PvrdmaQp {
     uint32_t send_pages;            /* of @npages, for the SQ */
 } PvrdmaQp;
 
-/* A ring of the device, which the driver consumes */
+/* A ring that the device fills and the driver consumes */
 typedef struct PvrdmaDeviceRing {
     uint64_t state;                 /* address of the PvrdmaRingState */
     uint64_t elements;
@@ -131,7 +131,7 @@ typedef struct PvrdmaCommand {
     bool again;                     /* the command was tried before */
     bool late;                      /* the driver may have read ERR */
     bool waiting;                   /* for RdmaHcaOps.resume() */
-    int fault;                      /* of a command that is executed: for ERR */
+    int fault;                      /* error for ERR from a fault, or 0 */
     QemuCond done;                  /* with the BQL: not @busy any more */
 } PvrdmaCommand;
 
@@ -150,7 +150,7 @@ struct Pvrdma {
     uint32_t imr;
     bool active;                    /* after ACTIVATE */
 
-    /* What the shared region says, if dsr is not 0 */
+    /* Contents of the shared region, if @dsr is not 0 */
     uint64_t dsr;
     uint64_t request;
     uint64_t response;

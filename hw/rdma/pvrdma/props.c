@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Properties of a pvrdma device, and what they may be.
+ * Properties of a pvrdma device, and checks of their values.
  */
 #include "qemu/osdep.h"
 #include "hw/qdev-properties.h"
@@ -73,7 +73,7 @@ static bool check(const char *name, uint64_t value, uint64_t min, uint64_t max,
     return true;
 }
 
-/* Drivers take it as a mask, or round up to it. */
+/* Drivers use such a value as a mask, or round sizes up to powers of 2. */
 static bool check_power(const char *name, uint64_t value, uint64_t min,
                         uint64_t max, Error **errp)
 {

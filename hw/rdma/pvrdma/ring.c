@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Rings of QPs, SRQs and CQs: elements in memory of the driver, which may be a
- * process's, and a page of indices before them.
+ * Rings of QPs, SRQs and CQs: a page of indices, and then elements, in memory
+ * of the driver or of a process.
  *
- * The device's own indices are the truth. The guest's are read once, and
- * checked; an element is copied before it is looked at.
+ * The device relies on its own indices. It reads an index of the guest once and
+ * checks it, and copies an element before it checks the element.
  */
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
@@ -132,7 +132,7 @@ static void put_back(RdmaHca *hca, RdmaHcaWq *wq)
     ring_of(wq)->index--;
 }
 
-/* The guest may use the elements again. */
+/* Let the guest use the elements again. */
 static void retire(RdmaHca *hca, RdmaHcaWq *wq, uint32_t count)
 {
     PvrdmaRing *ring = ring_of(wq);
@@ -161,7 +161,7 @@ static bool check(RdmaHca *hca, RdmaHcaWq *wq)
     return !wq->broken;
 }
 
-/* The driver rings for each WQE: there is nothing to tell. */
+/* The driver rings for each WQE, so the device does not tell it anything. */
 static bool wake(RdmaHca *hca, RdmaHcaWq *wq)
 {
     return false;
@@ -234,7 +234,10 @@ void pvrdma_decode_recv(RdmaHca *hca, RdmaHcaWq *wq, RdmaRecvWr *wr)
 
 /* Completion queues */
 
-/* Is there room for a CQE? The head is read only if there seems to be none. */
+/*
+ * Is there room for a CQE? Reads the head only if its last known value leaves
+ * no room.
+ */
 static bool has_room(Pvrdma *s, PvrdmaCq *cq)
 {
     PvrdmaRing *ring = &cq->ring;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the device may do: its driver, its bus and the VM decide.
+ * May the device access guest memory? That depends on the driver, the bus and
+ * the VM.
  */
 #include "qemu/osdep.h"
 #include "qemu/bitops.h"
@@ -13,7 +14,7 @@ static bool is_bus_master(Pvrdma *s)
            PCI_COMMAND_MASTER;
 }
 
-/* May the backend work, except that the VM may be stopped? */
+/* May the device access guest memory while the VM runs? */
 static bool is_ready(Pvrdma *s)
 {
     return s->active && is_bus_master(s) && !s->hca.unrealizing;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The guest ABI of pvrdma: what the driver "vmw_pvrdma" of Linux and the
- * provider "vmw_pvrdma" of rdma-core expect of PCI device 15ad:0820.
+ * The guest ABI of pvrdma: the interface that the driver "vmw_pvrdma" of Linux
+ * and the provider "vmw_pvrdma" of rdma-core expect of PCI device 15ad:0820.
  *
- * All numbers are little-endian, unless a comment says else, and lie at
- * multiples of their size. Pages have 4096 bytes. There is no public
- * specification; names are this project's own.
+ * Numbers are little-endian, unless a comment says otherwise, and aligned to
+ * their size. Pages have 4096 bytes. There is no public specification; names
+ * are this project's own.
  */
 #ifndef HW_RDMA_PVRDMA_ABI_H
 #define HW_RDMA_PVRDMA_ABI_H
@@ -49,14 +49,14 @@ enum {
     PVRDMA_CTL_RESET,
 };
 
-/* VERSION of a device; that of a driver says what it knows */
+/* VERSION of a device, and the version that a driver knows */
 enum {
     PVRDMA_VERSION_ROCE_V2 = 18,
     PVRDMA_VERSION_WIDE_PFN = 19,   /* page frame numbers of 64 bits */
     PVRDMA_VERSION_HANDLES = 20,    /* the handle of a QP is not its QPN */
 };
 
-/* Offsets in a page of BAR 2, and what is written there beside the handle */
+/* Offsets in a page of BAR 2, and bits that are written with the handle */
 enum {
     PVRDMA_UAR_QP = 0,
     PVRDMA_UAR_CQ = 4,
@@ -90,9 +90,9 @@ typedef struct PvrdmaStatePage {
 } PvrdmaStatePage;
 
 /*
- * The rings of the device, whose elements lie in the second page. Drivers
- * compute with three pages of elements, which are not a power of two: these
- * are the entries that result.
+ * The rings of the device, whose elements are in the second page. Drivers
+ * derive the number of entries from three pages of elements, which is not a
+ * power of two. These are the resulting numbers.
  */
 #define PVRDMA_EVENT_RING_SIZE 512
 #define PVRDMA_COMPLETION_RING_SIZE 1024
@@ -348,7 +348,7 @@ typedef struct PvrdmaCmdCreateQp {
     uint8_t reserved[3];
 } PvrdmaCmdCreateQp;
 
-/* From VERSION_HANDLES on, of device and driver, @handle is there */
+/* @handle exists if device and driver have VERSION_HANDLES or later. */
 typedef struct PvrdmaRspCreateQp {
     PvrdmaRspHead head;
     uint32_t qpn;
@@ -543,7 +543,7 @@ typedef struct PvrdmaSendWqe {
     PvrdmaSge sge[];
 } PvrdmaSendWqe;
 
-/* What differs from RdmaWrOpcode; in WQEs of the kernel only */
+/* Values that differ from RdmaWrOpcode; in WQEs of the kernel only */
 enum {
     PVRDMA_WR_SEND_WITH_INV = 8,
     PVRDMA_WR_LOCAL_INV = 10,
@@ -573,7 +573,7 @@ typedef struct PvrdmaCqe {
     uint8_t reserved[6];
 } PvrdmaCqe;
 
-/* What differs from RdmaWcOpcode and RdmaHdrType */
+/* Values that differ from RdmaWcOpcode and RdmaHdrType */
 enum {
     PVRDMA_WC_LOCAL_INV = 7,
     PVRDMA_HDR_IPV4 = 1,
