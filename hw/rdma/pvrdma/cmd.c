@@ -185,8 +185,8 @@ void pvrdma_cmd_forget(Pvrdma *s)
 
 bool pvrdma_cmd_load(Pvrdma *s)
 {
-    /* The source has tried the command, and the driver has read ERR. */
-    s->cmd.again = s->cmd.busy;
+    /* The source has tried the command, and the driver may have read ERR. */
+    s->cmd.again = s->cmd.late = s->cmd.busy;
     return !s->cmd.busy || command_of(s);
 }
 
