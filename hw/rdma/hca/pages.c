@@ -228,10 +228,16 @@ int rdma_hca_pages_read_on(RdmaHca *hca, const RdmaHcaPages *p,
     return ret;
 }
 
-void rdma_hca_pages_free(RdmaHca *hca, uint64_t *pages, uint32_t npages)
+int rdma_hca_extents_read_on(RdmaHca *hca, const RdmaHcaPages *p,
+                             RdmaHcaExtents *x)
 {
-    hca->mr_pages -= npages;
-    rdma_backend_free(pages, npages * sizeof(*pages));
+    uint64_t *pages;
+    int ret = rdma_hca_pages_read_on(hca, p, &pages);
+
+    if (!ret) {
+        rdma_hca_extents_init(x, pages, p->npages);
+    }
+    return ret;
 }
 
 bool rdma_hca_pages_reading(const RdmaHca *hca)

@@ -57,18 +57,20 @@ static bool check_pages(RdmaHca *hca, const RdmaHcaRecord *r, uint64_t npages)
 }
 
 bool rdma_hca_record_charge(RdmaHca *hca, const RdmaHcaRecord *r,
-                            const uint64_t *pages, uint32_t npages)
+                            const RdmaHcaExtents *x)
 {
-    if (!check_pages(hca, r, npages)) {
+    g_autofree uint64_t *pages = rdma_hca_extents_list(x);
+
+    if (!check_pages(hca, r, x->npages)) {
         return false;
     }
-    for (uint32_t i = 0; i < npages; i++) {
+    for (uint32_t i = 0; i < x->npages; i++) {
         if (!rdma_hca_record_check(r, pages[i] % RDMA_PAGE_SIZE == 0,
                                    "address of a page", pages[i], "aligned")) {
             return false;
         }
     }
-    hca->mr_pages += npages;
+    hca->mr_pages += x->npages;
     return true;
 }
 
@@ -514,19 +516,14 @@ const VMStateDescription vmstate_rdma_hca_objects = {
 
 /* Pages */
 
-static uint32_t *npages_of(void *pv, const VMStateField *field)
-{
-    return pv - field->offset + field->num_offset;
-}
-
 static int put_pages(QEMUFile *f, void *pv, size_t size,
                      const VMStateField *field, JSONWriter *vmdesc)
 {
-    const uint64_t *pages = *(uint64_t **)pv;
-    uint32_t npages = pages ? *npages_of(pv, field) : 0;
+    const RdmaHcaExtents *x = pv;
+    g_autofree uint64_t *pages = rdma_hca_extents_list(x);
 
-    qemu_put_be32(f, npages);
-    for (uint32_t i = 0; i < npages; i++) {
+    qemu_put_be32(f, x->npages);
+    for (uint32_t i = 0; i < x->npages; i++) {
         qemu_put_be64(f, pages[i]);
     }
     return 0;
@@ -536,7 +533,7 @@ static int get_pages(QEMUFile *f, void *pv, size_t size,
                      const VMStateField *field)
 {
     uint32_t npages = qemu_get_be32(f);
-    uint64_t *pages = NULL;
+    uint64_t *pages;
 
     if (npages > MAX_PAGES) {
         error_report("rdma: a queue in the migration stream has %u pages, but "
@@ -545,12 +542,11 @@ static int get_pages(QEMUFile *f, void *pv, size_t size,
     }
     if (npages) {
         pages = g_new(uint64_t, npages);
+        for (uint32_t i = 0; i < npages; i++) {
+            pages[i] = qemu_get_be64(f);
+        }
+        rdma_hca_extents_init(pv, pages, npages);
     }
-    for (uint32_t i = 0; i < npages; i++) {
-        pages[i] = qemu_get_be64(f);
-    }
-    *(uint64_t **)pv = pages;
-    *npages_of(pv, field) = npages;
     return 0;
 }
 

@@ -20,7 +20,7 @@ static bool check_size(const char *field, uint32_t size, uint32_t max)
 
 /* Read a directory of @npages, of which @needed are used. */
 static int read_pages(Pvrdma *s, uint64_t dir, uint32_t npages,
-                      uint64_t needed, uint64_t **pages)
+                      uint64_t needed, RdmaHcaExtents *pages)
 {
     const RdmaHcaPages p = {
         .table = dir,
@@ -32,7 +32,7 @@ static int read_pages(Pvrdma *s, uint64_t dir, uint32_t npages,
     int ret = rdma_hca_check_range("pages of a directory", npages, needed,
                                    PVRDMA_MAX_PAGES) ? 0 : -EINVAL;
 
-    return ret ?: rdma_hca_pages_read_on(&s->hca, &p, pages);
+    return ret ?: rdma_hca_extents_read_on(&s->hca, &p, pages);
 }
 
 /* Completion queues */
@@ -45,8 +45,8 @@ uint64_t pvrdma_cq_pages(uint32_t cqe)
 void pvrdma_cq_start(PvrdmaCq *cq)
 {
     cq->core.ops = &pvrdma_cq_ops;
-    pvrdma_ring_init(&cq->ring, cq->pages[0] + offsetof(PvrdmaStatePage, rx),
-                     cq->pages + STATE_PAGE, cq->core.cqe, sizeof(PvrdmaCqe));
+    pvrdma_ring_init(&cq->ring, &cq->pages, offsetof(PvrdmaStatePage, rx),
+                     STATE_PAGE, cq->core.cqe, sizeof(PvrdmaCqe));
 }
 
 void pvrdma_cq_free(RdmaHca *hca, void *obj)
@@ -54,7 +54,7 @@ void pvrdma_cq_free(RdmaHca *hca, void *obj)
     PvrdmaCq *cq = obj;
 
     pvrdma_notify_forget(pvrdma_of(hca), cq);
-    rdma_hca_pages_free(hca, cq->pages, cq->npages);
+    rdma_hca_extents_free(hca, &cq->pages);
     g_free(cq);
 }
 
@@ -63,9 +63,8 @@ int pvrdma_create_cq(Pvrdma *s, const void *req, void *rsp)
     const PvrdmaCmdCreateCq *cmd = req;
     PvrdmaRspCreateCq *p = rsp;
     uint32_t cqe = le32_to_cpu(cmd->cqe);
-    uint32_t npages = le32_to_cpu(cmd->nchunks);
     uint32_t ctx = le32_to_cpu(cmd->ctx);
-    uint64_t *pages;
+    RdmaHcaExtents pages;
     uint32_t cqn;
     PvrdmaCq *cq;
     int ret;
@@ -79,8 +78,8 @@ int pvrdma_create_cq(Pvrdma *s, const void *req, void *rsp)
     if (!rdma_hca_table_find(&s->hca.cqs, &cqn)) {
         return -ENOMEM;
     }
-    ret = read_pages(s, le64_to_cpu(cmd->dir), npages, pvrdma_cq_pages(cqe),
-                     &pages);
+    ret = read_pages(s, le64_to_cpu(cmd->dir), le32_to_cpu(cmd->nchunks),
+                     pvrdma_cq_pages(cqe), &pages);
     if (ret) {
         return ret;
     }
@@ -89,7 +88,6 @@ int pvrdma_create_cq(Pvrdma *s, const void *req, void *rsp)
     cq->core.cqe = cqe;
     cq->ctx = ctx;
     cq->pages = pages;
-    cq->npages = npages;
     pvrdma_cq_start(cq);
     rdma_hca_cq_add(&s->hca, &cq->core);
     p->handle = cpu_to_le32(cqn);
@@ -143,8 +141,8 @@ void pvrdma_srq_start(PvrdmaSrq *srq)
 
     srq->core.wq.ops = &pvrdma_wq_ops;
     srq->core.wq.opaque = &srq->ring;
-    pvrdma_ring_init(&srq->ring, srq->pages[0] + offsetof(PvrdmaStatePage, rx),
-                     srq->pages + STATE_PAGE, attr->max_wr,
+    pvrdma_ring_init(&srq->ring, &srq->pages, offsetof(PvrdmaStatePage, rx),
+                     STATE_PAGE, attr->max_wr,
                      pvrdma_recv_stride(attr->max_sge));
 }
 
@@ -152,7 +150,7 @@ void pvrdma_srq_free(RdmaHca *hca, void *obj)
 {
     PvrdmaSrq *srq = obj;
 
-    rdma_hca_pages_free(hca, srq->pages, srq->npages);
+    rdma_hca_extents_free(hca, &srq->pages);
     g_free(srq);
 }
 
@@ -160,14 +158,13 @@ int pvrdma_create_srq(Pvrdma *s, const void *req, void *rsp)
 {
     const PvrdmaCmdCreateSrq *cmd = req;
     PvrdmaRspHandle *p = rsp;
-    uint32_t npages = le32_to_cpu(cmd->nchunks);
     RdmaSrqAttr attr = {
         .pdn = le32_to_cpu(cmd->pd),
         .max_wr = le32_to_cpu(cmd->max_wr),
         .max_sge = le32_to_cpu(cmd->max_sge),
         .limit = le32_to_cpu(cmd->limit),
     };
-    uint64_t *pages;
+    RdmaHcaExtents pages;
     PvrdmaSrq *srq;
     int ret = rdma_hca_srq_check(&s->hca, &attr);
 
@@ -183,14 +180,13 @@ int pvrdma_create_srq(Pvrdma *s, const void *req, void *rsp)
     if (!rdma_hca_table_find(&s->hca.srqs, &attr.srqn)) {
         return -ENOMEM;
     }
-    ret = read_pages(s, le64_to_cpu(cmd->dir), npages,
+    ret = read_pages(s, le64_to_cpu(cmd->dir), le32_to_cpu(cmd->nchunks),
                      pvrdma_srq_pages(&attr), &pages);
     if (ret) {
         return ret;
     }
     srq = g_new0(PvrdmaSrq, 1);
     srq->pages = pages;
-    srq->npages = npages;
     srq->core.attr = attr;
     pvrdma_srq_start(srq);
     rdma_hca_srq_add(&s->hca, &srq->core);
@@ -318,7 +314,7 @@ uint64_t pvrdma_qp_pages(const RdmaQpInitAttr *init, uint32_t send_pages)
 }
 
 static int read_qp_pages(Pvrdma *s, const PvrdmaCmdCreateQp *cmd,
-                         const RdmaQpInitAttr *init, uint64_t **pages)
+                         const RdmaQpInitAttr *init, RdmaHcaExtents *pages)
 {
     uint32_t send_pages = le16_to_cpu(cmd->send_chunks);
 
@@ -339,13 +335,12 @@ void pvrdma_qp_start(PvrdmaQp *qp)
     qp->core.sq.ops = qp->core.rq.ops = &pvrdma_wq_ops;
     qp->core.sq.opaque = &qp->sq;
     qp->core.rq.opaque = &qp->rq;
-    pvrdma_ring_init(&qp->sq, qp->pages[0] + offsetof(PvrdmaStatePage, tx),
-                     qp->pages + STATE_PAGE, cap->max_send_wr,
+    pvrdma_ring_init(&qp->sq, &qp->pages, offsetof(PvrdmaStatePage, tx),
+                     STATE_PAGE, cap->max_send_wr,
                      pvrdma_send_stride(cap->max_send_sge));
     if (!init->has_srq) {
-        pvrdma_ring_init(&qp->rq, qp->pages[0] + offsetof(PvrdmaStatePage, rx),
-                         qp->pages + STATE_PAGE + qp->send_pages,
-                         cap->max_recv_wr,
+        pvrdma_ring_init(&qp->rq, &qp->pages, offsetof(PvrdmaStatePage, rx),
+                         STATE_PAGE + qp->send_pages, cap->max_recv_wr,
                          pvrdma_recv_stride(cap->max_recv_sge));
     }
 }
@@ -354,17 +349,17 @@ void pvrdma_qp_free(RdmaHca *hca, void *obj)
 {
     PvrdmaQp *qp = obj;
 
-    rdma_hca_pages_free(hca, qp->pages, qp->npages);
+    rdma_hca_extents_free(hca, &qp->pages);
     g_free(qp);
 }
 
 static PvrdmaQp *add_qp(Pvrdma *s, const PvrdmaCmdCreateQp *cmd,
-                        const RdmaQpInitAttr *init, uint64_t *pages)
+                        const RdmaQpInitAttr *init,
+                        const RdmaHcaExtents *pages)
 {
     PvrdmaQp *qp = g_new0(PvrdmaQp, 1);
 
-    qp->pages = pages;
-    qp->npages = le16_to_cpu(cmd->total_chunks);
+    qp->pages = *pages;
     qp->send_pages = le16_to_cpu(cmd->send_chunks);
     qp->sq.stopped = true;
     qp->rq.stopped = !init->has_srq;
@@ -379,7 +374,7 @@ int pvrdma_create_qp(Pvrdma *s, const void *req, void *rsp)
     const PvrdmaCmdCreateQp *cmd = req;
     PvrdmaRspCreateQp *p = rsp;
     RdmaQpInitAttr init;
-    uint64_t *pages;
+    RdmaHcaExtents pages;
     PvrdmaQp *qp;
     int ret;
 
@@ -391,7 +386,7 @@ int pvrdma_create_qp(Pvrdma *s, const void *req, void *rsp)
     if (ret) {
         return ret;
     }
-    qp = add_qp(s, cmd, &init, pages);
+    qp = add_qp(s, cmd, &init, &pages);
     ret = rdma_hca_qp_create(&s->hca, &qp->core);
     if (ret) {
         return ret;

@@ -70,7 +70,7 @@ typedef struct PvrdmaConf {
 
 /* A ring of a queue. Indices run freely; the guest sees their low bits. */
 typedef struct PvrdmaRing {
-    uint64_t *pages;                /* of the elements */
+    RdmaHcaCursor elements;
     uint64_t state;                 /* address of the PvrdmaRingState */
     uint32_t size;                  /* entries, a power of 2 */
     uint32_t stride;
@@ -89,8 +89,7 @@ typedef enum PvrdmaArm {
 typedef struct PvrdmaCq {
     RdmaHcaCq core;
     PvrdmaRing ring;
-    uint64_t *pages;
-    uint32_t npages;
+    RdmaHcaExtents pages;
     uint32_t ctx;                   /* as RdmaHcaPd.context */
     PvrdmaArm arm;
     bool fired;                     /* is in Pvrdma.fired */
@@ -100,17 +99,15 @@ typedef struct PvrdmaCq {
 typedef struct PvrdmaSrq {
     RdmaHcaSrq core;
     PvrdmaRing ring;
-    uint64_t *pages;
-    uint32_t npages;
+    RdmaHcaExtents pages;
 } PvrdmaSrq;
 
 typedef struct PvrdmaQp {
     RdmaHcaQp core;
     PvrdmaRing sq;
     PvrdmaRing rq;
-    uint64_t *pages;
-    uint32_t npages;
-    uint32_t send_pages;            /* of @npages, for the SQ */
+    RdmaHcaExtents pages;
+    uint32_t send_pages;            /* of @pages, for the SQ */
 } PvrdmaQp;
 
 /* A ring that the device fills and the driver consumes */
@@ -253,11 +250,12 @@ uint64_t pvrdma_ring_pages(uint32_t size, uint32_t stride);
 uint32_t pvrdma_send_stride(uint32_t max_sge);
 uint32_t pvrdma_recv_stride(uint32_t max_sge);
 /*
- * Describe a ring, whose device indices are set before. @state: the address of
- * its indices; @pages: those of its elements
+ * Describe a ring, whose device indices are set before. @state: where the first
+ * of @pages has its indices; @base: the number of the page with its elements
  */
-void pvrdma_ring_init(PvrdmaRing *ring, uint64_t state, uint64_t *pages,
-                      uint32_t size, uint32_t stride);
+void pvrdma_ring_init(PvrdmaRing *ring, const RdmaHcaExtents *pages,
+                      size_t state, uint32_t base, uint32_t size,
+                      uint32_t stride);
 /* Of RdmaHcaOps */
 void pvrdma_decode_send(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr);
 void pvrdma_decode_recv(RdmaHca *hca, RdmaHcaWq *wq, RdmaRecvWr *wr);

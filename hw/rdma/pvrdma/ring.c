@@ -27,20 +27,20 @@ uint32_t pvrdma_recv_stride(uint32_t max_sge)
     return pow2ceil(sizeof(PvrdmaRecvWqe) + max_sge * sizeof(PvrdmaSge));
 }
 
-void pvrdma_ring_init(PvrdmaRing *ring, uint64_t state, uint64_t *pages,
-                      uint32_t size, uint32_t stride)
+void pvrdma_ring_init(PvrdmaRing *ring, const RdmaHcaExtents *pages,
+                      size_t state, uint32_t base, uint32_t size,
+                      uint32_t stride)
 {
-    ring->pages = pages;
-    ring->state = state;
+    rdma_hca_cursor_init(&ring->elements, pages, base);
+    ring->state = rdma_hca_extents_first(pages) + state;
     ring->size = size;
     ring->stride = stride;
 }
 
-static uint64_t element(const PvrdmaRing *ring, uint32_t index)
+static uint64_t element(PvrdmaRing *ring, uint32_t index)
 {
-    uint64_t offset = (uint64_t)(index & (ring->size - 1)) * ring->stride;
-
-    return ring->pages[offset / RDMA_PAGE_SIZE] + offset % RDMA_PAGE_SIZE;
+    return rdma_hca_cursor_at(&ring->elements,
+                              (index & (ring->size - 1)) * ring->stride);
 }
 
 /* Read an index of the guest. False: it is not in RAM, or out of range. */

@@ -26,11 +26,11 @@ static bool check_size(const RdmaHcaRecord *r, const char *field,
 }
 
 static bool check_pages(RdmaHca *hca, const RdmaHcaRecord *r,
-                        const uint64_t *pages, uint32_t npages, uint64_t needed)
+                        const RdmaHcaExtents *pages, uint64_t needed)
 {
-    return rdma_hca_record_check(r, npages >= needed, "pages", npages,
-                                 "as many as its queues need") &&
-           rdma_hca_record_charge(hca, r, pages, npages);
+    return rdma_hca_record_check(r, pages->npages >= needed, "pages",
+                                 pages->npages, "as many as its queues need") &&
+           rdma_hca_record_charge(hca, r, pages);
 }
 
 /* WQEs of a ring that wait, and WQEs that the device has taken */
@@ -47,7 +47,7 @@ static bool check_wq(const RdmaHcaRecord *r, const PvrdmaRing *ring)
 static const VMStateDescription vmstate_cq = {
     .name = "pvrdma/cq",
     .fields = (const VMStateField[]) {
-        VMSTATE_RDMA_HCA_PAGES(pages, npages, PvrdmaCq),
+        VMSTATE_RDMA_HCA_PAGES(pages, PvrdmaCq),
         VMSTATE_UINT32(ctx, PvrdmaCq),
         VMSTATE_RDMA_ENUM(arm, PvrdmaCq),
         VMSTATE_UINT32(ring.index, PvrdmaCq),
@@ -73,7 +73,7 @@ static bool load_cq(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
         !rdma_hca_record_max(r, "arm", cq->arm, PVRDMA_ARM_NEXT) ||
         !rdma_hca_record_max(r, "CQEs that are not consumed",
                              cq->ring.index - cq->ring.seen, cqe) ||
-        !check_pages(hca, r, cq->pages, cq->npages, pvrdma_cq_pages(cqe))) {
+        !check_pages(hca, r, &cq->pages, pvrdma_cq_pages(cqe))) {
         return false;
     }
     pvrdma_cq_start(cq);
@@ -95,7 +95,7 @@ const RdmaHcaObjectOps pvrdma_cqs = {
 static const VMStateDescription vmstate_srq = {
     .name = "pvrdma/srq",
     .fields = (const VMStateField[]) {
-        VMSTATE_RDMA_HCA_PAGES(pages, npages, PvrdmaSrq),
+        VMSTATE_RDMA_HCA_PAGES(pages, PvrdmaSrq),
         VMSTATE_UINT32(ring.index, PvrdmaSrq),
         VMSTATE_UINT32(ring.seen, PvrdmaSrq),
         VMSTATE_UINT32(ring.freed, PvrdmaSrq),
@@ -109,8 +109,7 @@ static bool load_srq(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
     const RdmaSrqAttr *attr = &srq->core.attr;
 
     if (!check_size(r, "max_wr", attr->max_wr) ||
-        !check_pages(hca, r, srq->pages, srq->npages,
-                     pvrdma_srq_pages(attr))) {
+        !check_pages(hca, r, &srq->pages, pvrdma_srq_pages(attr))) {
         return false;
     }
     pvrdma_srq_start(srq);
@@ -129,7 +128,7 @@ const RdmaHcaObjectOps pvrdma_srqs = {
 static const VMStateDescription vmstate_qp = {
     .name = "pvrdma/qp",
     .fields = (const VMStateField[]) {
-        VMSTATE_RDMA_HCA_PAGES(pages, npages, PvrdmaQp),
+        VMSTATE_RDMA_HCA_PAGES(pages, PvrdmaQp),
         VMSTATE_UINT32(send_pages, PvrdmaQp),
         VMSTATE_UINT32(sq.index, PvrdmaQp),
         VMSTATE_UINT32(sq.seen, PvrdmaQp),
@@ -159,7 +158,7 @@ static bool load_qp(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
         !rdma_hca_record_check(r, qp->send_pages >= pvrdma_qp_send_pages(init),
                                "pages of the SQ", qp->send_pages,
                                "as many as it needs") ||
-        !check_pages(hca, r, qp->pages, qp->npages,
+        !check_pages(hca, r, &qp->pages,
                      pvrdma_qp_pages(init, qp->send_pages))) {
         return false;
     }

@@ -72,7 +72,7 @@ static int add_cq(VirtIORdma *s, const VirtIORdmaReq *req, uint32_t cqn,
     uint32_t cqe = req->create_cq.cqe;
     bool events = cq_flags(s, req) & VIRTIO_RDMA_CQ_EVENTS;
     VirtIORdmaDirectCq direct = req->create_cq.direct;
-    uint64_t *pages = NULL;
+    RdmaHcaExtents pages;
     int ret;
 
     if (!(cq_flags(s, req) & VIRTIO_RDMA_CQ_DIRECT)) {
@@ -86,13 +86,14 @@ static int add_cq(VirtIORdma *s, const VirtIORdmaReq *req, uint32_t cqn,
     }
     ret = virtio_rdma_direct_cq_check(cqe, &direct);
     if (!ret) {
-        ret = rdma_hca_pages_read_on(&s->hca, &direct.pages, &pages);
+        ret = rdma_hca_extents_read_on(&s->hca, &direct.pages, &pages);
     }
     if (ret) {
         return ret;
     }
     *cq = virtio_rdma_cq_add(s, cqn, cqe);
-    virtio_rdma_direct_cq_start(s, *cq, &direct, pages);
+    (*cq)->pages = pages;
+    virtio_rdma_direct_cq_start(*cq, &direct);
     if (eq) {
         virtio_rdma_eq_attach(*cq, eq);
     }
@@ -197,7 +198,7 @@ static int add_srq(VirtIORdma *s, const VirtIORdmaReq *req,
                    const RdmaSrqAttr *attr, VirtIORdmaSrq **srq)
 {
     VirtIORdmaDirectSrq direct = req->create_srq.direct;
-    uint64_t *pages = NULL;
+    RdmaHcaExtents pages;
     int ret;
 
     if (!(srq_flags(s, req) & VIRTIO_RDMA_SRQ_DIRECT)) {
@@ -210,13 +211,14 @@ static int add_srq(VirtIORdma *s, const VirtIORdmaReq *req,
     }
     ret = virtio_rdma_direct_srq_check(s, attr, &direct);
     if (!ret) {
-        ret = rdma_hca_pages_read_on(&s->hca, &direct.pages, &pages);
+        ret = rdma_hca_extents_read_on(&s->hca, &direct.pages, &pages);
     }
     if (ret) {
         return ret;
     }
     *srq = virtio_rdma_srq_add(s, attr);
-    virtio_rdma_direct_srq_start(s, *srq, &direct, pages);
+    (*srq)->pages = pages;
+    virtio_rdma_direct_srq_start(*srq, &direct);
     return 0;
 }
 
@@ -350,7 +352,7 @@ static int add_qp(VirtIORdma *s, const VirtIORdmaReq *req,
                   const RdmaQpInitAttr *init, VirtIORdmaQp **qp)
 {
     VirtIORdmaDirectQp direct = req->create_qp.direct;
-    uint64_t *pages = NULL;
+    RdmaHcaExtents pages;
     int ret;
 
     if (!(req->create_qp.flags & VIRTIO_RDMA_QP_DIRECT)) {
@@ -363,13 +365,14 @@ static int add_qp(VirtIORdma *s, const VirtIORdmaReq *req,
     }
     ret = virtio_rdma_direct_check(s, init, &direct);
     if (!ret) {
-        ret = rdma_hca_pages_read_on(&s->hca, &direct.pages, &pages);
+        ret = rdma_hca_extents_read_on(&s->hca, &direct.pages, &pages);
     }
     if (ret) {
         return ret;
     }
     *qp = virtio_rdma_qp_add(s, init);
-    virtio_rdma_direct_start(s, *qp, &direct, pages);
+    (*qp)->pages = pages;
+    virtio_rdma_direct_start(*qp, &direct);
     return 0;
 }
 

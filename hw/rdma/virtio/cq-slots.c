@@ -33,21 +33,13 @@ int virtio_rdma_direct_cq_check(uint32_t cqe, VirtIORdmaDirectCq *direct)
     return rdma_hca_pages_check_num(&direct->pages, npages);
 }
 
-void virtio_rdma_direct_cq_stop(VirtIORdma *s, VirtIORdmaCq *cq)
-{
-    if (cq->pages) {
-        rdma_hca_pages_free(&s->hca, cq->pages, cq->npages);
-        cq->pages = NULL;
-    }
-}
-
 /* Count the CQEs that are not consumed. False: the driver counts wrongly. */
 static bool count(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *unconsumed)
 {
     uint32_t depth = 1u << cq->depth_shift;
     uint32_t consumed;
 
-    if (!rdma_hca_load_word(rdma_hca_ram(&s->hca), cq->pages[0] +
+    if (!rdma_hca_load_word(rdma_hca_ram(&s->hca), cq->counters +
                             VIRTIO_RDMA_DIRECT_CQ_AT(consumer), &consumed)) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: the counters of CQ %u "
                       "are not in RAM any more\n", cq->core.cqn);
@@ -68,7 +60,7 @@ static bool write_cqe(VirtIORdma *s, VirtIORdmaCq *cq, const uint8_t *cqe)
 {
     uint32_t depth = 1u << cq->depth_shift;
     uint32_t unconsumed = cq->produced - cq->consumed;
-    uint64_t offset = (uint64_t)(cq->produced & (depth - 1)) << SLOT_SHIFT;
+    uint32_t offset = (cq->produced & (depth - 1)) << SLOT_SHIFT;
 
     if (unconsumed >= depth && !count(s, cq, &unconsumed)) {
         return false;
@@ -80,9 +72,8 @@ static bool write_cqe(VirtIORdma *s, VirtIORdmaCq *cq, const uint8_t *cqe)
         return false;
     }
     if (!virtio_rdma_codec_write_slot(rdma_hca_ram(&s->hca),
-                                      cq->pages[1 + (offset >> PAGE_SHIFT)] +
-                                      (offset & (RDMA_PAGE_SIZE - 1)), cqe,
-                                      cq->produced + 1)) {
+                                      rdma_hca_cursor_at(&cq->slots, offset),
+                                      cqe, cq->produced + 1)) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: a slot of CQ %u is not "
                       "in RAM any more\n", cq->core.cqn);
         return false;
@@ -95,7 +86,7 @@ static bool take_arm(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited)
 {
     uint32_t arm;
 
-    if (!rdma_hca_load_word(rdma_hca_ram(&s->hca), cq->pages[0] +
+    if (!rdma_hca_load_word(rdma_hca_ram(&s->hca), cq->counters +
                             VIRTIO_RDMA_DIRECT_CQ_AT(arm), &arm) ||
         arm == cq->fired) {
         return false;
@@ -134,14 +125,14 @@ static int resize(VirtIORdma *s, VirtIORdmaCq *cq, const VirtIORdmaReq *req)
 {
     VirtIORdmaDirectCq direct = req->resize_cq.direct;
     uint32_t cqe = req->resize_cq.cqe;
-    uint64_t *pages = NULL;
+    RdmaHcaExtents pages;
     uint32_t unconsumed;
     int ret = virtio_rdma_direct_cq_check(cqe, &direct);
 
     if (ret) {
         return ret;
     }
-    ret = rdma_hca_pages_read_on(&s->hca, &direct.pages, &pages);
+    ret = rdma_hca_extents_read_on(&s->hca, &direct.pages, &pages);
     if (ret) {
         return ret;
     }
@@ -153,10 +144,12 @@ static int resize(VirtIORdma *s, VirtIORdmaCq *cq, const VirtIORdmaReq *req)
         ret = rdma_hca_cq_resize(&s->hca, &cq->core, cqe);
     }
     if (ret) {
-        rdma_hca_pages_free(&s->hca, pages, direct.pages.npages);
+        rdma_hca_extents_free(&s->hca, &pages);
         return ret;
     }
-    virtio_rdma_direct_cq_start(s, cq, &direct, pages);
+    rdma_hca_extents_free(&s->hca, &cq->pages);
+    cq->pages = pages;
+    virtio_rdma_direct_cq_start(cq, &direct);
     return 0;
 }
 
@@ -179,13 +172,11 @@ const VirtIORdmaCqOps virtio_rdma_cq_slots_ops = {
     .resize = resize,
 };
 
-void virtio_rdma_direct_cq_start(VirtIORdma *s, VirtIORdmaCq *cq,
-                                 const VirtIORdmaDirectCq *direct,
-                                 uint64_t *pages)
+void virtio_rdma_direct_cq_start(VirtIORdmaCq *cq,
+                                 const VirtIORdmaDirectCq *direct)
 {
-    virtio_rdma_direct_cq_stop(s, cq);
+    rdma_hca_cursor_init(&cq->slots, &cq->pages, 1);
+    cq->counters = rdma_hca_extents_first(&cq->pages);
     cq->core.ops = &virtio_rdma_cq_slots_ops.core;
-    cq->pages = pages;
-    cq->npages = direct->pages.npages;
     cq->depth_shift = direct->depth_shift;
 }

@@ -29,7 +29,7 @@ void virtio_rdma_cq_free(RdmaHca *hca, void *obj)
     VirtIORdmaCq *cq = obj;
 
     virtio_rdma_eq_detach(s, cq);
-    virtio_rdma_direct_cq_stop(s, cq);
+    rdma_hca_extents_free(hca, &cq->pages);
     g_clear_pointer(&cq->backlog, g_ptr_array_unref);
     g_free(cq);
 }
@@ -61,7 +61,7 @@ void virtio_rdma_srq_free(RdmaHca *hca, void *obj)
     VirtIORdmaSrq *srq = obj;
 
     virtio_rdma_srq_set_notifier(s, srq->core.attr.srqn, false);
-    virtio_rdma_direct_srq_stop(s, srq);
+    rdma_hca_extents_free(hca, &srq->pages);
     g_free(srq);
 }
 
@@ -99,6 +99,6 @@ void virtio_rdma_qp_free(RdmaHca *hca, void *obj)
     VirtIORdmaQp *qp = obj;
 
     virtio_rdma_qp_set_notifiers(s, qp->core.init.qpn, false);
-    virtio_rdma_direct_stop(s, qp);
+    rdma_hca_extents_free(hca, &qp->pages);
     g_free(qp);
 }

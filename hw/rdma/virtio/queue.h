@@ -23,7 +23,7 @@ typedef struct VirtIORdmaCqe {
 
 /* The slots of a direct queue, in memory of the driver */
 typedef struct VirtIORdmaSlots {
-    const uint64_t *pages;          /* NULL: the queue is a virtqueue */
+    RdmaHcaCursor at;
     uint64_t producer;              /* address of the producer index */
     uint64_t awake;                 /* address: does the device poll? */
     uint32_t depth;                 /* power of 2 */
@@ -51,8 +51,9 @@ struct VirtIORdmaCq {
     uint32_t backlog_head;          /* index of the oldest in block 0 */
     GPtrArray *backlog;
     /* Of a direct CQ: its memory, and free-running counts of CQEs */
-    uint64_t *pages;
-    uint32_t npages;
+    RdmaHcaExtents pages;
+    RdmaHcaCursor slots;
+    uint64_t counters;              /* address of the first page */
     uint8_t depth_shift;
     uint32_t produced;
     uint32_t consumed;              /* the consumer when it was read last */
@@ -81,7 +82,7 @@ typedef struct VirtIORdmaSrq {
     RdmaHcaSrq core;
     VirtIORdmaWq wq;
     VirtIORdmaDirectSrq direct;     /* memory of a direct SRQ */
-    uint64_t *pages;                /* its pages; NULL: a virtqueue */
+    RdmaHcaExtents pages;           /* of a direct SRQ */
 } VirtIORdmaSrq;
 
 typedef struct VirtIORdmaQp {
@@ -89,7 +90,7 @@ typedef struct VirtIORdmaQp {
     VirtIORdmaWq sq;
     VirtIORdmaWq rq;
     VirtIORdmaDirectQp direct;      /* memory of a direct QP */
-    uint64_t *pages;                /* its pages; NULL: virtqueues */
+    RdmaHcaExtents pages;           /* of a direct QP */
     int64_t rung_at;                /* the last doorbell, in host time */
 } VirtIORdmaQp;
 
@@ -211,11 +212,9 @@ void virtio_rdma_srq_set_notifier(VirtIORdma *s, uint32_t srqn, bool assign);
 
 /* Can a direct CQ of depth @cqe have this memory? 0 or -EINVAL. */
 int virtio_rdma_direct_cq_check(uint32_t cqe, VirtIORdmaDirectCq *direct);
-/* Make @cq a direct CQ in the memory @pages, or move it there. Owns @pages. */
-void virtio_rdma_direct_cq_start(VirtIORdma *s, VirtIORdmaCq *cq,
-                                 const VirtIORdmaDirectCq *direct,
-                                 uint64_t *pages);
-void virtio_rdma_direct_cq_stop(VirtIORdma *s, VirtIORdmaCq *cq);
+/* Make @cq a direct CQ in the memory cq->pages. */
+void virtio_rdma_direct_cq_start(VirtIORdmaCq *cq,
+                                 const VirtIORdmaDirectCq *direct);
 
 /* eq.c: event queues */
 
@@ -278,18 +277,14 @@ void virtio_rdma_cq_forget_qp(RdmaHca *hca, RdmaHcaCq *core,
 /* Can a direct QP with these attributes have this memory? 0 or -EINVAL. */
 int virtio_rdma_direct_check(VirtIORdma *s, const RdmaQpInitAttr *init,
                              VirtIORdmaDirectQp *direct);
-/* Set the form of the queues of @qp: slots in @pages. @qp owns @pages. */
-void virtio_rdma_direct_start(VirtIORdma *s, VirtIORdmaQp *qp,
-                              const VirtIORdmaDirectQp *direct,
-                              uint64_t *pages);
-void virtio_rdma_direct_stop(VirtIORdma *s, VirtIORdmaQp *qp);
+/* Set the form of the queues of @qp: slots in qp->pages. */
+void virtio_rdma_direct_start(VirtIORdmaQp *qp,
+                              const VirtIORdmaDirectQp *direct);
 /* The same for an SRQ */
 int virtio_rdma_direct_srq_check(VirtIORdma *s, const RdmaSrqAttr *attr,
                                  VirtIORdmaDirectSrq *direct);
-void virtio_rdma_direct_srq_start(VirtIORdma *s, VirtIORdmaSrq *srq,
-                                  const VirtIORdmaDirectSrq *direct,
-                                  uint64_t *pages);
-void virtio_rdma_direct_srq_stop(VirtIORdma *s, VirtIORdmaSrq *srq);
+void virtio_rdma_direct_srq_start(VirtIORdmaSrq *srq,
+                                  const VirtIORdmaDirectSrq *direct);
 /* The direct QP, or SRQ, if it has this page of doorbells; otherwise NULL */
 VirtIORdmaQp *virtio_rdma_direct_qp_at(VirtIORdma *s, uint32_t doorbell,
                                        uint32_t qpn);

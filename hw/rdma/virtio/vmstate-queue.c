@@ -94,7 +94,7 @@ static const VMStateDescription vmstate_cq = {
         },
         /* Of a direct CQ */
         VMSTATE_UINT8(depth_shift, VirtIORdmaCq),
-        VMSTATE_RDMA_HCA_PAGES(pages, npages, VirtIORdmaCq),
+        VMSTATE_RDMA_HCA_PAGES(pages, VirtIORdmaCq),
         VMSTATE_UINT32(produced, VirtIORdmaCq),
         VMSTATE_UINT32(consumed, VirtIORdmaCq),
         VMSTATE_UINT32(fired, VirtIORdmaCq),
@@ -108,7 +108,7 @@ static bool load_direct_cq(VirtIORdma *s, VirtIORdmaCq *cq,
                            const RdmaHcaRecord *r)
 {
     VirtIORdmaDirectCq direct = {
-        .pages.npages = cq->npages,
+        .pages.npages = cq->pages.npages,
         .depth_shift = cq->depth_shift,
     };
 
@@ -116,14 +116,15 @@ static bool load_direct_cq(VirtIORdma *s, VirtIORdmaCq *cq,
                                "0 if direct") ||
         !rdma_hca_record_check(r, virtio_rdma_direct_cq_check(cq->core.cqe,
                                                               &direct) == 0,
-                               "pages", cq->npages, "as many as it has") ||
+                               "pages", cq->pages.npages, "as many as it "
+                               "has") ||
         !rdma_hca_record_max(r, "CQEs that are not consumed",
                              cq->produced - cq->consumed,
                              1u << cq->depth_shift) ||
-        !rdma_hca_record_charge(&s->hca, r, cq->pages, cq->npages)) {
+        !rdma_hca_record_charge(&s->hca, r, &cq->pages)) {
         return false;
     }
-    virtio_rdma_direct_cq_start(s, cq, &direct, g_steal_pointer(&cq->pages));
+    virtio_rdma_direct_cq_start(cq, &direct);
     return true;
 }
 
@@ -131,7 +132,7 @@ static bool load_cq(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
 {
     VirtIORdma *s = virtio_rdma_of(hca);
     VirtIORdmaCq *cq = obj;
-    bool is_direct = cq->pages;
+    bool is_direct = cq->pages.npages;
 
     virtio_rdma_cq_init(cq);
     if (!rdma_hca_record_max(r, "arm", cq->arm, is_direct
@@ -204,7 +205,7 @@ static const VMStateDescription vmstate_srq = {
         VMSTATE_UINT8(direct.depth_shift, VirtIORdmaSrq),
         VMSTATE_UINT8(direct.slot_shift, VirtIORdmaSrq),
         VMSTATE_UINT16(direct.doorbell, VirtIORdmaSrq),
-        VMSTATE_RDMA_HCA_PAGES(pages, direct.pages.npages, VirtIORdmaSrq),
+        VMSTATE_RDMA_HCA_PAGES(pages, VirtIORdmaSrq),
         VMSTATE_UINT32(wq.slots.taken, VirtIORdmaSrq),
         VMSTATE_END_OF_LIST()
     },
@@ -217,7 +218,7 @@ static bool load_srq(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
     VirtIORdmaDirectSrq direct = srq->direct;
 
     virtio_rdma_srq_init(srq);
-    if (!srq->pages) {
+    if (!srq->pages.npages) {
         if (!check_served(s, r) ||
             !check_vq(r, "srqn, with a virtqueue", s->max_vq_srq,
                       direct.depth_shift)) {
@@ -226,14 +227,15 @@ static bool load_srq(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
         virtio_rdma_srq_use_vq(s, srq);
         return true;
     }
+    direct.pages.npages = srq->pages.npages;
     if (!rdma_hca_record_check(r, virtio_rdma_direct_srq_check(
                                    s, &srq->core.attr, &direct) == 0,
                                "pages of its queue", direct.pages.npages,
                                "as many as it has") ||
-        !rdma_hca_record_charge(hca, r, srq->pages, direct.pages.npages)) {
+        !rdma_hca_record_charge(hca, r, &srq->pages)) {
         return false;
     }
-    virtio_rdma_direct_srq_start(s, srq, &direct, srq->pages);
+    virtio_rdma_direct_srq_start(srq, &direct);
     srq->wq.slots.seen = srq->wq.slots.taken;
     return true;
 }
@@ -255,7 +257,7 @@ static const VMStateDescription vmstate_qp = {
         VMSTATE_UINT8(direct.rq_depth_shift, VirtIORdmaQp),
         VMSTATE_UINT8(direct.rq_slot_shift, VirtIORdmaQp),
         VMSTATE_UINT16(direct.doorbell, VirtIORdmaQp),
-        VMSTATE_RDMA_HCA_PAGES(pages, direct.pages.npages, VirtIORdmaQp),
+        VMSTATE_RDMA_HCA_PAGES(pages, VirtIORdmaQp),
         VMSTATE_UINT32(sq.slots.taken, VirtIORdmaQp),
         VMSTATE_UINT32(rq.slots.taken, VirtIORdmaQp),
         VMSTATE_END_OF_LIST()
@@ -267,14 +269,15 @@ static bool load_direct_qp(VirtIORdma *s, VirtIORdmaQp *qp,
 {
     VirtIORdmaDirectQp direct = qp->direct;
 
+    direct.pages.npages = qp->pages.npages;
     if (!rdma_hca_record_check(r, virtio_rdma_direct_check(s, &qp->core.init,
                                                            &direct) == 0,
                                "pages of its queues", direct.pages.npages,
                                "as many as they have") ||
-        !rdma_hca_record_charge(&s->hca, r, qp->pages, direct.pages.npages)) {
+        !rdma_hca_record_charge(&s->hca, r, &qp->pages)) {
         return false;
     }
-    virtio_rdma_direct_start(s, qp, &direct, qp->pages);
+    virtio_rdma_direct_start(qp, &direct);
     qp->sq.slots.seen = qp->sq.slots.taken;
     qp->rq.slots.seen = qp->rq.slots.taken;
     return true;
@@ -285,7 +288,8 @@ static bool load_qp(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
     VirtIORdma *s = virtio_rdma_of(hca);
     VirtIORdmaQp *qp = obj;
     const RdmaQpCap *cap = &qp->core.init.cap;
-    uint32_t max_wr = qp->pages ? hca->limits.max_qp_wr_direct
+    uint32_t max_wr = qp->pages.npages
+                      ? hca->limits.max_qp_wr_direct
                                 : hca->limits.max_qp_wr;
 
     virtio_rdma_qp_init(qp);
@@ -293,7 +297,7 @@ static bool load_qp(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
         !rdma_hca_record_max(r, "max_recv_wr", cap->max_recv_wr, max_wr)) {
         return false;
     }
-    if (qp->pages) {
+    if (qp->pages.npages) {
         return load_direct_qp(s, qp, r);
     }
     if (!check_served(s, r) ||

@@ -115,13 +115,14 @@ static VirtIORdmaSlots *slots_of(const RdmaHcaWq *wq)
     return &virtio_rdma_wq(wq)->slots;
 }
 
-static void start(RdmaHcaWq *wq, const uint64_t *pages, uint8_t depth_shift,
-                  uint8_t slot_shift)
+/* The slots begin with page @base of @pages. */
+static void start(RdmaHcaWq *wq, const RdmaHcaExtents *pages, uint32_t base,
+                  uint8_t depth_shift, uint8_t slot_shift)
 {
     VirtIORdmaSlots *slots = slots_of(wq);
 
     wq->ops = &virtio_rdma_wq_slots_ops;
-    slots->pages = pages;
+    rdma_hca_cursor_init(&slots->at, pages, base);
     slots->depth = 1u << depth_shift;
     slots->slot_shift = slot_shift;
     slots->rescan_threshold = 1;
@@ -129,69 +130,50 @@ static void start(RdmaHcaWq *wq, const uint64_t *pages, uint8_t depth_shift,
     slots->in_doubt = true;
 }
 
-void virtio_rdma_direct_start(VirtIORdma *s, VirtIORdmaQp *qp,
-                              const VirtIORdmaDirectQp *direct,
-                              uint64_t *pages)
+void virtio_rdma_direct_start(VirtIORdmaQp *qp,
+                              const VirtIORdmaDirectQp *direct)
 {
-    uint64_t first = pages[0];
+    uint64_t first = rdma_hca_extents_first(&qp->pages);
 
-    qp->pages = pages;
     qp->direct = *direct;
-    start(&qp->core.sq, pages + 1, direct->sq_depth_shift,
+    start(&qp->core.sq, &qp->pages, 1, direct->sq_depth_shift,
           direct->sq_slot_shift);
     qp->sq.slots.producer = first + VIRTIO_RDMA_DIRECT_AT(sq_producer);
     qp->sq.slots.awake = first + VIRTIO_RDMA_DIRECT_AT(sq_awake);
     if (qp->core.srq) {
         return;
     }
-    start(&qp->core.rq, pages + 1 + slots_pages(direct->sq_depth_shift,
-                                                direct->sq_slot_shift),
+    start(&qp->core.rq, &qp->pages,
+          1 + slots_pages(direct->sq_depth_shift, direct->sq_slot_shift),
           direct->rq_depth_shift, direct->rq_slot_shift);
     qp->rq.slots.producer = first + VIRTIO_RDMA_DIRECT_AT(rq_producer);
     qp->rq.slots.awake = first + VIRTIO_RDMA_DIRECT_AT(rq_awake);
 }
 
-void virtio_rdma_direct_stop(VirtIORdma *s, VirtIORdmaQp *qp)
+void virtio_rdma_direct_srq_start(VirtIORdmaSrq *srq,
+                                  const VirtIORdmaDirectSrq *direct)
 {
-    if (qp->pages) {
-        rdma_hca_pages_free(&s->hca, qp->pages, qp->direct.pages.npages);
-        qp->pages = NULL;
-    }
-}
+    uint64_t first = rdma_hca_extents_first(&srq->pages);
 
-void virtio_rdma_direct_srq_start(VirtIORdma *s, VirtIORdmaSrq *srq,
-                                  const VirtIORdmaDirectSrq *direct,
-                                  uint64_t *pages)
-{
-    srq->pages = pages;
     srq->direct = *direct;
-    start(&srq->core.wq, pages + 1, direct->depth_shift, direct->slot_shift);
-    srq->wq.slots.producer = pages[0] + VIRTIO_RDMA_DIRECT_SRQ_AT(producer);
-    srq->wq.slots.awake = pages[0] + VIRTIO_RDMA_DIRECT_SRQ_AT(awake);
+    start(&srq->core.wq, &srq->pages, 1, direct->depth_shift,
+          direct->slot_shift);
+    srq->wq.slots.producer = first + VIRTIO_RDMA_DIRECT_SRQ_AT(producer);
+    srq->wq.slots.awake = first + VIRTIO_RDMA_DIRECT_SRQ_AT(awake);
 }
 
-void virtio_rdma_direct_srq_stop(VirtIORdma *s, VirtIORdmaSrq *srq)
-{
-    if (srq->pages) {
-        rdma_hca_pages_free(&s->hca, srq->pages, srq->direct.pages.npages);
-        srq->pages = NULL;
-    }
-}
-
-/* Copy from a slot, which is within a page, or begins at the start of one. */
-static bool read_slot(VirtIORdma *s, const VirtIORdmaSlots *slots, uint32_t at,
+/* Copy from a slot, whose pages need not be contiguous. */
+static bool read_slot(VirtIORdma *s, VirtIORdmaSlots *slots, uint32_t at,
                       void *buf, size_t len)
 {
-    uint64_t offset = ((uint64_t)(slots->taken & (slots->depth - 1)) <<
+    uint32_t offset = ((slots->taken & (slots->depth - 1)) <<
                        slots->slot_shift) + at;
 
     while (len) {
-        uint64_t in_page = offset & (RDMA_PAGE_SIZE - 1);
-        size_t part = MIN(len, RDMA_PAGE_SIZE - in_page);
+        uint64_t addr = rdma_hca_cursor_at(&slots->at, offset);
+        size_t part = MIN(len, rdma_hca_cursor_left(&slots->at, offset));
 
-        if (!rdma_hca_read_ram(rdma_hca_ram(&s->hca),
-                               slots->pages[offset >> PAGE_SHIFT] +
-                               in_page, buf, part)) {
+        if (!rdma_hca_read_ram(rdma_hca_ram(&s->hca), addr, buf, part)) {
             return false;
         }
         buf += part;
@@ -241,7 +223,7 @@ static uint32_t depth(const RdmaHcaWq *wq)
  * Copy the next WQE to the scratch buffer. Only a long WQE needs a second copy.
  * False: its length is impossible, or the slot is not in RAM.
  */
-static bool read_wqe(VirtIORdma *s, const VirtIORdmaSlots *slots, size_t *len)
+static bool read_wqe(VirtIORdma *s, VirtIORdmaSlots *slots, size_t *len)
 {
     uint32_t slot_size = 1u << slots->slot_shift;
     size_t first = MIN(slot_size, FIRST_BYTES);
@@ -406,7 +388,8 @@ VirtIORdmaQp *virtio_rdma_direct_qp_at(VirtIORdma *s, uint32_t doorbell,
     RdmaHcaQp *core = rdma_hca_table_get(&s->hca.qps, qpn);
     VirtIORdmaQp *qp = core ? virtio_rdma_qp(core) : NULL;
 
-    return qp && qp->pages && qp->direct.doorbell == doorbell ? qp : NULL;
+    return qp && qp->pages.npages && qp->direct.doorbell == doorbell ? qp
+                                                                     : NULL;
 }
 
 VirtIORdmaSrq *virtio_rdma_direct_srq_at(VirtIORdma *s, uint32_t doorbell,
@@ -415,5 +398,6 @@ VirtIORdmaSrq *virtio_rdma_direct_srq_at(VirtIORdma *s, uint32_t doorbell,
     RdmaHcaSrq *core = rdma_hca_table_get(&s->hca.srqs, srqn);
     VirtIORdmaSrq *srq = core ? virtio_rdma_srq(core) : NULL;
 
-    return srq && srq->pages && srq->direct.doorbell == doorbell ? srq : NULL;
+    return srq && srq->pages.npages && srq->direct.doorbell == doorbell ? srq
+                                                                        : NULL;
 }

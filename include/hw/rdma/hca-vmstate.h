@@ -42,17 +42,15 @@ extern const VMStateInfo vmstate_info_rdma_hca_limits;
 bool rdma_hca_check_limit(const char *prop, uint64_t theirs, uint64_t ours);
 
 /*
- * The pages of a queue in memory of the driver: an array, which the object
- * owns, or NULL, and how many there are. The guest interface checks the number,
- * and charges the pages: see rdma_hca_record_charge().
+ * The pages of a queue in memory of the driver, or none. The guest interface
+ * checks the number, and charges the pages: see rdma_hca_record_charge().
  */
 extern const VMStateInfo vmstate_info_rdma_hca_pages;
-#define VMSTATE_RDMA_HCA_PAGES(pages_, npages_, state_) {               \
-    .name = #pages_,                                                    \
+#define VMSTATE_RDMA_HCA_PAGES(field_, state_) {                        \
+    .name = #field_,                                                    \
     .info = &vmstate_info_rdma_hca_pages,                               \
     .flags = VMS_SINGLE,                                                \
-    .num_offset = vmstate_offset_value(state_, npages_, uint32_t),      \
-    .offset = vmstate_offset_value(state_, pages_, uint64_t *),         \
+    .offset = vmstate_offset_value(state_, field_, RdmaHcaExtents),     \
 }
 
 /* An object of the stream, for error messages: its kind, and its number */
@@ -68,11 +66,11 @@ bool rdma_hca_record_check(const RdmaHcaRecord *r, bool ok, const char *field,
 bool rdma_hca_record_max(const RdmaHcaRecord *r, const char *field,
                          uint64_t value, uint64_t max);
 /*
- * Check the addresses of the pages of a queue, and add @npages to
+ * Check the addresses of the pages of a queue, and add their number to
  * hca->mr_pages. Whether pages are RAM is checked at each use.
  */
 bool rdma_hca_record_charge(RdmaHca *hca, const RdmaHcaRecord *r,
-                            const uint64_t *pages, uint32_t npages);
+                            const RdmaHcaExtents *x);
 
 /*
  * The guest interface refuses the stream after the core has loaded its part:

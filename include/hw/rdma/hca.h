@@ -15,6 +15,7 @@
 #ifndef HW_RDMA_HCA_H
 #define HW_RDMA_HCA_H
 
+#include "hw/rdma/hca-extents.h"
 #include "hw/rdma/hca-types.h"
 
 /*
@@ -302,8 +303,6 @@ int rdma_hca_pages_read(RdmaHca *hca, const RdmaHcaPages *p, uint64_t **pages);
  */
 int rdma_hca_pages_read_on(RdmaHca *hca, const RdmaHcaPages *p,
                            uint64_t **pages);
-/* Free a list that was read, and return its charge. */
-void rdma_hca_pages_free(RdmaHca *hca, uint64_t *pages, uint32_t npages);
 /* Did rdma_hca_pages_read_on() stop within a list? */
 bool rdma_hca_pages_reading(const RdmaHca *hca);
 /* The command in progress has ended or was dropped: forget its list. */

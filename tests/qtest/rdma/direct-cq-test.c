@@ -173,6 +173,37 @@ static void test_consumer_out_of_range(void)
     }
 }
 
+/* The pages of slots are apart: the first of them is the last in memory. */
+static void test_pages_apart(void)
+{
+    enum { CQE = 256, A_PAGE = 4096 / sizeof(struct virtio_rdma_direct_cqe) };
+    QRdma *d = test_device_with(DIRECT);
+    QRdmaCq cq = { .dev = d, .cqe = CQE };
+    struct virtio_rdma_create_cq_req req = { .cqe = cpu_to_le32(CQE) };
+    struct virtio_rdma_cqn rsp;
+    uint64_t mem, le[CQE / A_PAGE];
+    Loop l;
+
+    qrdma_direct_cq_init(&cq, &req);
+    mem = cq.buf;
+    for (uint32_t i = 0; i < ARRAY_SIZE(le); i++) {
+        le[i] = cpu_to_le64(qrdma_dma(d, mem +
+                                      (ARRAY_SIZE(le) - 1 - i) * 4096));
+    }
+    qrdma_write(d, le64_to_cpu(req.queue_pages) + sizeof(*le), le, sizeof(le));
+    assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_CQ, &req, sizeof(req), &rsp,
+                        sizeof(rsp)));
+    cq.cqn = le32_to_cpu(rsp.cqn);
+    l = loop_on(d, &cq);
+    for (uint32_t i = 0; i < 3 * CQE; i++) {
+        uint32_t page = cq.consumed % CQE / A_PAGE;
+
+        cq.buf = mem + (ARRAY_SIZE(le) - 1 - 2 * (uint64_t)page) * 4096;
+        write_n(&l, 1);
+        qrdma_expect(&cq, 0, RDMA_WC_SUCCESS);
+    }
+}
+
 static void test_slots_in_no_ram(void)
 {
     QRdma *d = test_device_with(DIRECT);
@@ -683,6 +714,7 @@ const QRdmaTest direct_cq_tests[] = {
     { "full", test_full },
     { "overrun", test_overrun },
     { "consumer-out-of-range", test_consumer_out_of_range },
+    { "pages-apart", test_pages_apart },
     { "slots-in-no-ram", test_slots_in_no_ram },
     { "counters-in-no-ram", test_counters_in_no_ram },
     { "slots-that-leave-ram", test_slots_that_leave_ram },

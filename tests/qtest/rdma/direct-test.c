@@ -14,6 +14,8 @@
 #define DIRECT QRDMA_DIRECT_QPS
 #define DEPTH (1u << QRDMA_DIRECT_DEPTH_SHIFT)
 #define SLOT (1u << QRDMA_DIRECT_SLOT_SHIFT)
+#define QUEUE_PAGES (DEPTH * SLOT / 4096)
+#define PAGES (1 + 2 * QUEUE_PAGES)
 #define RECV_SLOT_SHIFT 5
 #define RECV_SLOT (1u << RECV_SLOT_SHIFT)
 
@@ -362,7 +364,7 @@ static void test_rules_of_create(void)
 /* A receive queue of @depth slots, as small as they may be, of @c. */
 static void deepen_rq(Create *c, uint8_t depth_shift)
 {
-    uint32_t npages = 1 + DEPTH * SLOT / 4096 +
+    uint32_t npages = 1 + QUEUE_PAGES +
                       (RECV_SLOT << depth_shift) / 4096;
     uint64_t mem = qrdma_alloc(c->d, npages * 4096);
     g_autofree uint64_t *list = g_new(uint64_t, npages);
@@ -553,6 +555,37 @@ static void test_pages_are_given_back(void)
     }
 }
 
+/* A QP that uses the CQ of @t->a; the caller may change @req. */
+static QRdmaQp *prepare_qp(TestPair *t, struct virtio_rdma_create_qp_req *req)
+{
+    QRdmaQp *qp = qrdma_own(t->dev, sizeof(*qp));
+
+    *qp = *t->a;
+    *req = (struct virtio_rdma_create_qp_req) {
+        .pdn = cpu_to_le32(t->pd->pdn),
+        .qp_type = RDMA_QPT_RC,
+        .send_cqn = cpu_to_le32(t->cq_a->cqn),
+        .recv_cqn = cpu_to_le32(t->cq_a->cqn),
+        .max_send_wr = cpu_to_le32(4),
+        .max_recv_wr = cpu_to_le32(4),
+        .max_send_sge = cpu_to_le32(1),
+        .max_recv_sge = cpu_to_le32(1),
+    };
+    qrdma_direct_init(qp, false, req);
+    qp->sq.posted = qp->rq.posted = 0;
+    return qp;
+}
+
+static void create_prepared(QRdmaQp *qp,
+                            const struct virtio_rdma_create_qp_req *req)
+{
+    struct virtio_rdma_qpn rsp;
+
+    assert_ok(qrdma_cmd(qp->dev, VIRTIO_RDMA_CMD_CREATE_QP, req, sizeof(*req),
+                        &rsp, sizeof(rsp)));
+    qp->qpn = qp->wire_qpn = le32_to_cpu(rsp.qpn);
+}
+
 /* Pages that are not RAM: the QP breaks, or its WQEs complete in error. */
 static void test_queues_in_no_ram(void)
 {
@@ -562,42 +595,24 @@ static void test_queues_in_no_ram(void)
     RdmaWc wc;
 
     for (int page = 0; page < 2; page++) {
-        Create c = { .d = t.dev };
+        struct virtio_rdma_create_qp_req req;
         RdmaQpAttr attr = { .qp_state = RDMA_QPS_INIT, .port_num = 1 };
 
-        qp = qrdma_own(t.dev, sizeof(*qp));
-        *qp = *t.a;
-        c.req = (struct virtio_rdma_create_qp_req) {
-            .pdn = cpu_to_le32(t.pd->pdn),
-            .qp_type = RDMA_QPT_RC,
-            .send_cqn = cpu_to_le32(t.cq_a->cqn),
-            .recv_cqn = cpu_to_le32(t.cq_a->cqn),
-            .max_send_wr = cpu_to_le32(4),
-            .max_recv_wr = cpu_to_le32(4),
-        };
-        qrdma_direct_init(qp, false, &c.req);
-        qrdma_write(t.dev, le64_to_cpu(c.req.queue_pages) + page * 8, &none,
+        qp = prepare_qp(&t, &req);
+        qrdma_write(t.dev, le64_to_cpu(req.queue_pages) + page * 8, &none,
                     sizeof(none));
         if (page) {
             /* the first page of the receives, too */
-            qrdma_write(t.dev, le64_to_cpu(c.req.queue_pages) +
-                        (1 + DEPTH * SLOT / 4096) * 8, &none, sizeof(none));
+            qrdma_write(t.dev, le64_to_cpu(req.queue_pages) +
+                        (1 + QUEUE_PAGES) * 8, &none, sizeof(none));
         }
-        qp->sq.posted = qp->rq.posted = 0;
-        {
-            struct virtio_rdma_qpn rsp;
-
-            assert_ok(qrdma_cmd(t.dev, VIRTIO_RDMA_CMD_CREATE_QP, &c.req,
-                                sizeof(c.req), &rsp, sizeof(rsp)));
-            qp->qpn = le32_to_cpu(rsp.qpn);
-        }
+        create_prepared(qp, &req);
         if (page) {
             assert_ok(qrdma_modify_qp(qp, RDMA_QP_STATE | RDMA_QP_PORT |
                                       RDMA_QP_PKEY_INDEX |
                                       RDMA_QP_ACCESS_FLAGS, &attr));
             qrdma_direct_set_producer(t.dev, &qp->rq, 1);
         } else {
-            qp->wire_qpn = qp->qpn;
             qrdma_connect(qp, qp, NULL);
         }
         ring(qp);
@@ -611,6 +626,117 @@ static void test_queues_in_no_ram(void)
         expect_works(&t);
         assert_ok(qrdma_destroy_qp(qp));
     }
+}
+
+/* The pages of a QP: runs of @run pages, the last of them first in memory */
+typedef struct Layout {
+    uint32_t run;                   /* divides PAGES */
+    uint8_t levels;
+} Layout;
+
+/* The offset in memory of page @n of the list */
+static uint64_t page_at(const Layout *layout, uint32_t n)
+{
+    uint32_t run = PAGES / layout->run - 1 - n / layout->run;
+
+    return (run * layout->run + n % layout->run) * 4096ull;
+}
+
+/* Have @wq->buf suit the next slot. The slots begin with page @base. */
+static void aim(const Layout *layout, QRdmaWq *wq, uint64_t mem, uint32_t base)
+{
+    uint32_t offset = wq->posted % DEPTH * SLOT;
+
+    wq->buf = mem + page_at(layout, base + offset / 4096) + offset % 4096 -
+              offset;
+}
+
+/* Both queues go round, whatever the order of their pages. */
+static void test_order_of_pages(const void *data)
+{
+    const Layout *layout = data;
+    TestPair t = direct_pair();
+    RdmaSge from = qrdma_sge(t.mr_a, 0, 64), to = qrdma_sge(t.mr_a, 4096, 64);
+    struct virtio_rdma_create_qp_req req;
+    QRdmaQp *qp = prepare_qp(&t, &req);
+    uint64_t mem = qp->sq.buf - 4096;
+    uint64_t list = qrdma_alloc(t.dev, 4096);
+
+    for (uint32_t i = 0; i < PAGES; i++) {
+        uint64_t le = cpu_to_le64(qrdma_dma(t.dev, mem + page_at(layout, i)));
+
+        qrdma_write(t.dev, list + i * sizeof(le), &le, sizeof(le));
+    }
+    req.queue_pages = cpu_to_le64(qrdma_dma(t.dev, list));
+    req.queue_levels = layout->levels;
+    qp->sq.counters += page_at(layout, 0);
+    qp->rq.counters += page_at(layout, 0);
+    create_prepared(qp, &req);
+    qrdma_connect(qp, qp, NULL);
+    for (uint32_t i = 0; i < 3 * DEPTH; i++) {
+        aim(layout, &qp->rq, mem, 1 + QUEUE_PAGES);
+        qrdma_put_recv(t.dev, &qp->rq, i, &to);
+        aim(layout, &qp->sq, mem, 1);
+        qrdma_put_send(qp, qrdma_wr(RDMA_WR_SEND, i, &from));
+        ring(qp);
+        qrdma_expect(t.cq_a, i, RDMA_WC_SUCCESS);
+        qrdma_expect(t.cq_a, i, RDMA_WC_SUCCESS);
+    }
+}
+
+/* A slot has two pages, which are apart, and the WQE is longer than one. */
+static void test_wqe_in_two_pages(void)
+{
+    enum { LEN = 4096, N = 6 };
+    QRdma *d = test_own_device("max-inline=%d", LEN);
+    uint8_t slot[2 * 4096] = {}, got[LEN], *data;
+    struct virtio_rdma_create_qp_req req;
+    uint64_t mem, list;
+    RdmaSendWr wr;
+    TestPair t;
+    QRdmaQp *qp;
+
+    d->direct = true;
+    qrdma_start(d, QRDMA_FEATURES | DIRECT, 0);
+    t = test_pair_on(d, RDMA_QPT_RC, 64, NULL);
+    qp = prepare_qp(&t, &req);
+    mem = qrdma_alloc(d, N * 4096);
+    list = qrdma_alloc(d, 4096);
+    for (uint32_t i = 0; i < N; i++) {
+        uint64_t le = cpu_to_le64(qrdma_dma(d, mem + (N - 1 - i) * 4096));
+
+        qrdma_write(d, list + i * sizeof(le), &le, sizeof(le));
+    }
+    req.queue_pages = cpu_to_le64(qrdma_dma(d, list));
+    req.queue_npages = cpu_to_le32(N);
+    req.max_send_wr = cpu_to_le32(2);
+    req.max_recv_wr = cpu_to_le32(1);
+    req.max_inline_data = cpu_to_le32(LEN);
+    req.sq_depth_shift = 1;
+    req.sq_slot_shift = 13;
+    req.rq_depth_shift = 0;
+    req.rq_slot_shift = RECV_SLOT_SHIFT;
+    qp->sq.counters = mem + (N - 1) * 4096 +
+                      offsetof(struct virtio_rdma_direct_page, sq_producer);
+    create_prepared(qp, &req);
+    qrdma_connect(qp, qp, NULL);
+
+    wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 1, NULL, t.mr_b, 0);
+    wr.send_flags |= RDMA_SEND_INLINE;
+    wr.inline_data = slot;
+    data = slot + 4 + qrdma_encode_send(qp, &wr, slot + 4);
+    for (uint32_t i = 0; i < LEN; i++) {
+        data[i] = 7 * i;
+    }
+    stl_le_p(slot, data + LEN - (slot + 4));
+    qrdma_write(d, mem + (N - 2) * 4096, slot, 4096);
+    qrdma_write(d, mem + (N - 3) * 4096, slot + 4096, 4096);
+    qrdma_direct_set_producer(d, &qp->sq, 1);
+    ring(qp);
+    qrdma_expect(t.cq_a, 1, RDMA_WC_SUCCESS);
+    qrdma_mr_read(t.mr_b, 0, got, LEN);
+    g_assert_cmpmem(got, LEN, data, LEN);
+    qrdma_host_stop(d->host);
 }
 
 const QRdmaTest direct_tests[] = {
@@ -637,5 +763,14 @@ const QRdmaTest direct_tests[] = {
     { "not-without-doorbells", test_not_without_doorbells },
     { "pages-are-given-back", test_pages_are_given_back },
     { "queues-in-no-ram", test_queues_in_no_ram },
+    { "pages-in-order", .run_case = test_order_of_pages,
+      .data = &(Layout) { PAGES, 0 } },
+    { "pages-in-runs", .run_case = test_order_of_pages,
+      .data = &(Layout) { 13, 0 } },
+    { "pages-apart", .run_case = test_order_of_pages,
+      .data = &(Layout) { 1, 0 } },
+    { "wqe-in-two-pages", test_wqe_in_two_pages },
+    { "pages-in-a-table", .run_case = test_order_of_pages,
+      .data = &(Layout) { 13, 1 } },
     {}
 };
