@@ -63,8 +63,8 @@ REPORTS := interop pyverbs soak
 KNOWN_SUITES := $(DEFAULT_SUITES) migration threads series newer-kernel \
 	kernels arm64 kernel-users applications hosts libvirt faults images \
 	verbs scale packages ci-jobs $(REPORTS)
-KNOWN_BENCHES := engine instructions turns qps query guests applications \
-	migration verbs verbs-mr
+KNOWN_BENCHES := engine instructions turns qps qp-memory query guests \
+	applications migration verbs verbs-mr
 
 # NAME LIST: stop if the variable NAME has a word that is not in LIST
 only = $(if $(filter-out $(2),$($(1))),$(error $(1)="$($(1))": \
@@ -398,6 +398,9 @@ bench-instructions: qtests | packages-bench
 
 bench-qps: qemu | packages-guest packages-test
 	@tests/guest/run bench-qps
+
+bench-qp-memory: standalone qtests
+	@$(STAGE) bench-qp-memory! 'measured' scripts/bench-qp-memory.sh
 
 bench-query: qemu | packages-guest packages-test
 	@tests/guest/run bench-query
