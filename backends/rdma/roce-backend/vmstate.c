@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Migration of the RoCE backend: GIDs, the engine's objects by kind, multicast
- * groups, and counters.
+ * Migration of the RoCE backend: GIDs, the engine's objects by kind, and
+ * multicast groups. The device migrates counters.
  */
 #include "qemu/osdep.h"
 #include "migration/qemu-file-types.h"
@@ -176,70 +176,6 @@ static const VMStateInfo vmstate_info_mcast = {
     .put = put_mcast,
 };
 
-/* Counters. The guest reads them, and none may decrease. */
-
-#define NUM_STATS (sizeof(RoceStats) / sizeof(uint64_t))
-
-static int put_stats(QEMUFile *f, void *pv, size_t size,
-                     const VMStateField *field, JSONWriter *vmdesc)
-{
-    const uint64_t *stats =
-        (const uint64_t *)roce_stats(rdma_roce_engine(pv));
-
-    qemu_put_be32(f, NUM_STATS);
-    for (size_t i = 0; i < NUM_STATS; i++) {
-        qemu_put_be64(f, stats[i]);
-    }
-    return 0;
-}
-
-static int get_stats(QEMUFile *f, void *pv, size_t size,
-                     const VMStateField *field)
-{
-    uint32_t count = qemu_get_be32(f);
-    union {
-        RoceStats stats;
-        uint64_t value[NUM_STATS];
-    } u = {};
-
-    /* An older QEMU may have fewer: new counters are added at the end */
-    if (count > NUM_STATS) {
-        error_report("rdma-roce: %u counters in the migration stream, and "
-                     "there are only %zu", count, NUM_STATS);
-        return -EINVAL;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        u.value[i] = qemu_get_be64(f);
-    }
-    roce_import_stats(rdma_roce_engine(pv), &u.stats);
-    return 0;
-}
-
-static const VMStateInfo vmstate_info_stats = {
-    .name = "rdma-roce counters",
-    .get = get_stats,
-    .put = put_stats,
-};
-
-static bool stats_needed(void *opaque)
-{
-    static const RoceStats none;
-
-    return memcmp(roce_stats(rdma_roce_engine(opaque)), &none,
-                  sizeof(none)) != 0;
-}
-
-static const VMStateDescription vmstate_stats = {
-    .name = "rdma-roce/counters",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .needed = stats_needed,
-    .fields = (const VMStateField[]) {
-        VMSTATE_OBJECTS("counters", vmstate_info_stats),
-        VMSTATE_END_OF_LIST()
-    },
-};
-
 static int roce_pre_load(void *opaque)
 {
     roce_reset(rdma_roce_engine(opaque));
@@ -259,9 +195,5 @@ const VMStateDescription vmstate_rdma_roce = {
         VMSTATE_OBJECTS("mcast", vmstate_info_mcast),
         VMSTATE_OBJECTS("mws", rdma_roce_mws.info),
         VMSTATE_END_OF_LIST()
-    },
-    .subsections = (const VMStateDescription * const []) {
-        &vmstate_stats,
-        NULL
     },
 };
