@@ -91,33 +91,49 @@ static void rdma_roce_set_mac(Object *obj, const char *value, Error **errp)
     RDMA_BACKEND_ROCE(obj)->mac = mac;
 }
 
-/* @opaque: offset of the counter */
-static void rdma_roce_get_ecn(Object *obj, Visitor *v, const char *name,
-                              void *opaque, Error **errp)
+/* Read-only properties: indices of counters[] */
+enum {
+    ECN_MARKED,
+    CNPS_SENT,
+    CNPS_RECEIVED,
+    TIMEOUTS_LATE,
+    SHM_TX_FRAMES,
+    SHM_RX_FRAMES,
+};
+
+static const struct {
+    const char *name;
+    const char *description;
+} counters[] = {
+    [ECN_MARKED] = { "ecn-marked", "frames received with a mark of ECN" },
+    [CNPS_SENT] = { "cnps-sent", "congestion notifications sent" },
+    [CNPS_RECEIVED] = { "cnps-received", "congestion notifications received" },
+    [TIMEOUTS_LATE] = { "timeouts-late", "requests that did not time out, as "
+                        "their answer was there, unread" },
+    [SHM_TX_FRAMES] = { "shm-tx-frames", "frames sent by shared memory" },
+    [SHM_RX_FRAMES] = { "shm-rx-frames", "frames received by shared memory" },
+};
+
+/* @opaque: the index */
+static void rdma_roce_get_counter(Object *obj, Visitor *v, const char *name,
+                                  void *opaque, Error **errp)
 {
     RdmaRoce *r = RDMA_BACKEND_ROCE(obj);
-    uint64_t value = 0;
+    uint64_t values[ARRAY_SIZE(counters)] = {};
 
-    rdma_backend_enter(RDMA_BACKEND(obj));
+    rdma_backend_enter(&r->parent_obj);
     if (r->engine) {
-        memcpy(&value, (const uint8_t *)roce_ecn_stats(r->engine) +
-                       (uintptr_t)opaque, sizeof(value));
+        values[ECN_MARKED] = roce_ecn_stats(r->engine)->marked;
+        values[CNPS_SENT] = roce_ecn_stats(r->engine)->cnps_sent;
+        values[CNPS_RECEIVED] = roce_ecn_stats(r->engine)->cnps_received;
+        values[TIMEOUTS_LATE] = roce_timeouts_late(r->engine);
     }
-    rdma_backend_leave(RDMA_BACKEND(obj));
-    visit_type_uint64(v, name, &value, errp);
-}
-
-static void rdma_roce_get_timeouts_late(Object *obj, Visitor *v,
-                                        const char *name, void *opaque,
-                                        Error **errp)
-{
-    RdmaRoce *r = RDMA_BACKEND_ROCE(obj);
-    uint64_t value;
-
-    rdma_backend_enter(RDMA_BACKEND(obj));
-    value = r->engine ? roce_timeouts_late(r->engine) : 0;
-    rdma_backend_leave(RDMA_BACKEND(obj));
-    visit_type_uint64(v, name, &value, errp);
+    if (r->shm) {
+        values[SHM_TX_FRAMES] = rdma_roce_shm_tx_frames(r->shm);
+        values[SHM_RX_FRAMES] = rdma_roce_shm_rx_frames(r->shm);
+    }
+    rdma_backend_leave(&r->parent_obj);
+    visit_type_uint64(v, name, &values[(uintptr_t)opaque], errp);
 }
 
 static char *rdma_roce_get_shm_dir(Object *obj, Error **errp)
@@ -150,19 +166,6 @@ static void rdma_roce_set_shm_icrc(Object *obj, bool value, Error **errp)
     }
 }
 
-static void rdma_roce_get_shm_frames(Object *obj, Visitor *v, const char *name,
-                                     void *opaque, Error **errp)
-{
-    uint64_t (*get)(const RdmaRoceShm *) = opaque;
-    RdmaRoce *r = RDMA_BACKEND_ROCE(obj);
-    uint64_t value;
-
-    rdma_backend_enter(RDMA_BACKEND(obj));
-    value = r->shm ? get(r->shm) : 0;
-    rdma_backend_leave(RDMA_BACKEND(obj));
-    visit_type_uint64(v, name, &value, errp);
-}
-
 void rdma_roce_add_properties(ObjectClass *oc)
 {
     for (int i = 0; i < ARRAY_SIZE(settings); i++) {
@@ -172,6 +175,13 @@ void rdma_roce_add_properties(ObjectClass *oc)
         object_class_property_set_description(oc, settings[i].name,
                                               settings[i].description);
     }
+    for (uintptr_t i = 0; i < ARRAY_SIZE(counters); i++) {
+        object_class_property_add(oc, counters[i].name, "uint64",
+                                  rdma_roce_get_counter, NULL, NULL,
+                                  (void *)i);
+        object_class_property_set_description(oc, counters[i].name,
+                                              counters[i].description);
+    }
     object_class_property_add_str(oc, "netdev", rdma_roce_get_netdev,
                                   rdma_roce_set_netdev);
     object_class_property_set_description(oc, "netdev",
@@ -180,25 +190,6 @@ void rdma_roce_add_properties(ObjectClass *oc)
                                   rdma_roce_set_mac);
     object_class_property_set_description(oc, "mac",
         "MAC address of the port, by default the paired NIC's");
-    object_class_property_add(oc, "ecn-marked", "uint64", rdma_roce_get_ecn,
-                              NULL, NULL,
-                              (void *)offsetof(RoceEcnStats, marked));
-    object_class_property_set_description(oc, "ecn-marked",
-        "frames received with a mark of ECN");
-    object_class_property_add(oc, "cnps-sent", "uint64", rdma_roce_get_ecn,
-                              NULL, NULL,
-                              (void *)offsetof(RoceEcnStats, cnps_sent));
-    object_class_property_set_description(oc, "cnps-sent",
-        "congestion notifications sent");
-    object_class_property_add(oc, "cnps-received", "uint64",
-                              rdma_roce_get_ecn, NULL, NULL,
-                              (void *)offsetof(RoceEcnStats, cnps_received));
-    object_class_property_set_description(oc, "cnps-received",
-        "congestion notifications received");
-    object_class_property_add(oc, "timeouts-late", "uint64",
-                              rdma_roce_get_timeouts_late, NULL, NULL, NULL);
-    object_class_property_set_description(oc, "timeouts-late",
-        "requests that did not time out, as their answer was there, unread");
     object_class_property_add_str(oc, "shm-dir", rdma_roce_get_shm_dir,
                                   rdma_roce_set_shm_dir);
     object_class_property_set_description(oc, "shm-dir",
@@ -207,14 +198,4 @@ void rdma_roce_add_properties(ObjectClass *oc)
                                    rdma_roce_set_shm_icrc);
     object_class_property_set_description(oc, "shm-icrc",
         "make an ICRC for frames that are sent by shared memory, too");
-    object_class_property_add(oc, "shm-tx-frames", "uint64",
-                              rdma_roce_get_shm_frames, NULL, NULL,
-                              rdma_roce_shm_tx_frames);
-    object_class_property_set_description(oc, "shm-tx-frames",
-        "frames sent by shared memory");
-    object_class_property_add(oc, "shm-rx-frames", "uint64",
-                              rdma_roce_get_shm_frames, NULL, NULL,
-                              rdma_roce_shm_rx_frames);
-    object_class_property_set_description(oc, "shm-rx-frames",
-        "frames received by shared memory");
 }
