@@ -44,10 +44,6 @@ static int rdma_roce_create_mw(RdmaBackend *rb, RdmaMwAttr *attr)
 
 static int rdma_roce_create_srq(RdmaBackend *rb, const RdmaSrqAttr *attr)
 {
-    if (attr->max_wr > rb->limits.max_srq_wr ||
-        attr->max_sge > rb->limits.max_srq_sge) {
-        return -EINVAL;
-    }
     return roce_srq_create(rdma_roce_engine(rb), attr);
 }
 

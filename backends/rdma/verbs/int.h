@@ -157,10 +157,9 @@ typedef struct VerbsQp {
      */
     bool mark_wanted;
     uint32_t mark;
-    RdmaAv av;                      /* of the last MODIFY; guest's indices */
-    uint32_t qkey;
-    RdmaQpAttr set_attr;            /* attributes that MODIFY has set, ... */
-    uint32_t set_mask;              /* ... and which these are */
+    /* The attributes that MODIFY has set, with the guest's indices */
+    RdmaQpAttr set_attr;
+    uint32_t set_mask;              /* those that were set since RESET */
 } VerbsQp;
 
 /* Identifies a GID. No padding, as it is compared as bytes. */

@@ -158,9 +158,6 @@ static int host_reg(RdmaVerbs *v, void *obj)
 {
     VerbsMr *mr = obj;
 
-    if (!mr->length) {
-        return -EINVAL;
-    }
     return find_memory(mr) ?: reg(v, mr, mr->mem);
 }
 

@@ -15,14 +15,8 @@
 #include "int.h"
 #include "../trace.h"
 
+/* Where a GID has its IPv4 address */
 #define IPV4_AT 12
-
-static bool is_ipv4(const uint8_t gid[RDMA_GID_LEN])
-{
-    static const uint8_t mapped[IPV4_AT] = { [10] = 0xff, 0xff };
-
-    return !memcmp(gid, mapped, IPV4_AT);
-}
 
 /* Translate a (negative) error of libnl. */
 static int to_errno(int err)
@@ -52,7 +46,7 @@ static int to_errno(int err)
 static int change_address(bool add, uint32_t ifindex,
                           const uint8_t gid[RDMA_GID_LEN])
 {
-    bool v4 = is_ipv4(gid);
+    bool v4 = rdma_gid_is_ipv4(gid);
     struct nl_sock *sk = nl_socket_alloc();
     struct rtnl_addr *addr = rtnl_addr_alloc();
     struct nl_addr *local =
@@ -85,7 +79,7 @@ static int change_address(bool add, uint32_t ifindex,
 static bool is_address(const struct sockaddr *sa,
                        const uint8_t gid[RDMA_GID_LEN])
 {
-    if (sa && sa->sa_family == AF_INET && is_ipv4(gid)) {
+    if (sa && sa->sa_family == AF_INET && rdma_gid_is_ipv4(gid)) {
         return !memcmp(&((const struct sockaddr_in *)sa)->sin_addr,
                        gid + IPV4_AT, RDMA_GID_LEN - IPV4_AT);
     }

@@ -243,7 +243,7 @@ static RdmaWcStatus translate_send(RdmaVerbs *v, VerbsQp *qp,
     h->wr.ud.remote_qpn = wr->wr.ud.remote_qpn;
     /* rxe does not know QKEY_OWN. */
     h->wr.ud.remote_qkey = wr->wr.ud.remote_qkey & QKEY_OWN
-                           ? qp->qkey : wr->wr.ud.remote_qkey;
+                           ? qp->set_attr.qkey : wr->wr.ud.remote_qkey;
     memcpy(&h->imm_data, wr->ex.imm_data, sizeof(h->imm_data));
     return RDMA_WC_SUCCESS;
 }

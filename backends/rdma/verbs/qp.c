@@ -312,12 +312,6 @@ static void apply_modify(VerbsJob *job)
         return;
     }
     verbs_qp_note(qp, j->mask, &j->guest);
-    if (j->mask & IBV_QP_AV) {
-        qp->av = j->guest.ah_attr;
-    }
-    if (j->mask & IBV_QP_QKEY) {
-        qp->qkey = j->attr.qkey;
-    }
     if (!(j->mask & IBV_QP_STATE) ||
         (j->stops != qp->stops && j->attr.qp_state != IBV_QPS_RESET)) {
         return;
@@ -498,7 +492,7 @@ static void guest_attr(const VerbsQp *qp, const struct ibv_qp_attr *h,
         .rnr_retry = h->rnr_retry,
         .rate_limit = h->rate_limit,
         /* With the guest's GID index and its MAC address */
-        .ah_attr = qp->av,
+        .ah_attr = qp->set_attr.ah_attr,
     };
     if (qp->sqe && h->qp_state == IBV_QPS_RTS) {
         attr->qp_state = RDMA_QPS_SQE;
