@@ -165,7 +165,8 @@ unit-tests: $(B)/tools/meson.py | packages-build packages-lint
 		meson-test-prereq $(STANDALONE_OPTIONS)
 
 guest: | packages-build packages-guest
-	@$(STAGE) guest-side 'guest side is built' tools/lab/setup-guest $(SERIES)
+	@$(STAGE) guest-side 'guest side is built' tools/lab/setup-guest \
+		$(if $(ADAPTER),--adapter $(ADAPTER)) $(SERIES)
 
 uml: | packages-guest
 	@$(STAGE) uml 'User-mode Linux is ready' tests/guest/run uml $(SERIES)

@@ -75,6 +75,31 @@ class Bridges(unittest.TestCase):
                          ([1, 2], 2, 1450))
         self.assertEqual(self.judge().mtu, 9000)
 
+    def test_each_stack_requires_what_it_needs(self):
+        """A source tree in which nothing has been built, or only a part"""
+        with tempfile.TemporaryDirectory(prefix='lab-') as base, \
+                mock.patch.multiple(
+                    plan, INSTALLED=False, MODULES=Path(base),
+                    PROVIDER=Path(base), qemu_binary=mock.DEFAULT,
+                    choose_kernel=lambda series: series or '6.1'):
+            (Path(base) / '6.1').mkdir()
+            for driver, stack in (('virtio_rdma', 'virtio-rdma'),
+                                  ('vmw_pvrdma', 'pvrdma')):
+                with self.assertRaisesRegex(
+                        LabError, f'no driver {driver} for Linux 6.1: run '
+                        f'"make guest ADAPTER={stack} SERIES=6.1"'):
+                    plan.check(Plan(2, stack))
+                (Path(base) / '6.1' / f'{driver}.ko').touch()
+            with self.assertRaisesRegex(LabError, 'no provider: run "make'):
+                plan.check(Plan(2))
+            for stack in ('pvrdma', 'rxe'):
+                self.assertEqual(plan.check(Plan(2, stack)).series, '6.1')
+            with self.assertRaisesRegex(LabError, 'rxe uses its NIC'):
+                plan.check(Plan(2, 'rxe', 'shm'))
+            with self.assertRaisesRegex(
+                    LabError, '--adapter pvrdma: .*without --image'):
+                plan.check(Plan(2, 'pvrdma', images=['disk.qcow2']))
+
     def test_what_does_not_go_together_is_refused(self):
         for text, options in (
                 ('--wire shm', {'bridge': 'br0', 'wire': 'shm'}),
@@ -141,27 +166,29 @@ class Kernels(unittest.TestCase):
         self.root = Path(tempfile.mkdtemp(prefix='lab-'))
         self.addCleanup(shutil.rmtree, self.root)
 
-    def add(self, release, image='boot/vmlinuz-{}', module=True):
+    def add(self, release, image='boot/vmlinuz-{}', module='virtio_rdma'):
         modules = self.root / 'lib' / 'modules' / release
         (modules / 'updates' / 'dkms').mkdir(parents=True)
         if module:
-            (modules / 'updates' / 'dkms' / 'virtio_rdma.ko.xz').touch()
+            (modules / 'updates' / 'dkms' / f'{module}.ko.xz').touch()
         if image:
             path = self.root / image.format(release)
             path.parent.mkdir(exist_ok=True)
             path.touch()
 
-    def choose(self, series='', driver=True):
+    def choose(self, series='', driver='virtio_rdma'):
         return installed.choose(series, driver, self.root)
 
     def test_the_newest_with_the_driver_is_taken(self):
         self.add('6.1.0-9-amd64')
         self.add('6.1.0-56-amd64')
-        self.add('6.12.1-amd64', module=False)
+        self.add('6.12.1-amd64', module='vmw_pvrdma')
+        self.add('6.18.1-amd64', module='')
         self.add('7.0.1-amd64', image='')
         self.assertEqual(self.choose(), ('6.1', '6.1.0-56-amd64'))
-        self.assertEqual(self.choose(driver=False),
+        self.assertEqual(self.choose(driver='vmw_pvrdma'),
                          ('6.12', '6.12.1-amd64'))
+        self.assertEqual(self.choose(driver=''), ('6.18', '6.18.1-amd64'))
 
     def test_an_image_may_be_with_the_modules(self):
         self.add('7.1.2+deb14-amd64', image='lib/modules/{}/vmlinuz')
@@ -172,9 +199,12 @@ class Kernels(unittest.TestCase):
     def test_what_is_missing_is_told(self):
         with self.assertRaisesRegex(LabError, 'linux-image-amd64'):
             self.choose()
-        self.add('6.1.0-56-amd64', module=False)
+        self.add('6.1.0-56-amd64', module='')
         with self.assertRaisesRegex(LabError, 'dkms status'):
             self.choose()
+        with self.assertRaisesRegex(
+                LabError, 'no kernel that has the module vmw_pvrdma'):
+            self.choose(driver='vmw_pvrdma')
         with self.assertRaisesRegex(LabError, 'no kernel 6.12 is installed'):
             self.choose('6.12')
 
@@ -194,6 +224,21 @@ class Guests(unittest.TestCase):
             net.directory = 'where'
             found = guests.LabGuest(1, its, net, Path(base), object()).devices
         return re.sub(r'fd=\d+|addr.str=\d+', '', ' '.join(found))
+
+    def test_each_stack_has_its_nic_and_its_adapter(self):
+        for stack, has, lacks in (
+                ('virtio-rdma', r'virtio-net-pci,.*virtio-rdma-pci,netdev=n0,'
+                 'addr=4.1,id=rdma0', 'pvrdma'),
+                ('pvrdma', r'vmxnet3,.*addr=4.0,.*,netdev=n0,mtu=9000 .* '
+                 'pvrdma,rdmadev=r0,addr=4.1,id=rdma0', 'virtio-(net|rdma)'),
+                ('rxe', 'virtio-net-pci', 'rdma0')):
+            found = self.arguments(stack=stack)
+            self.assertRegex(found, has)
+            self.assertNotRegex(found, lacks)
+        self.assertRegex(self.arguments(stack='pvrdma', wire='shm', mtu=1500),
+                         'netdev=n0,shm-dir=where -device pvrdma,rdmadev=r0')
+        self.assertRegex(self.arguments(stack='pvrdma', mtu=1500),
+                         '-device pvrdma,netdev=n0')
 
     def test_what_tests_are_told_by_the_environment_is_not_for_them(self):
         with mock.patch.dict(os.environ):

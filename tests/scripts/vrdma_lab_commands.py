@@ -80,6 +80,13 @@ class CommandLine(unittest.TestCase):
                                     'true').after, [1, 65535])
         self.assertEqual(self.parse('up', '--qemu=-foo').qemu, ['-foo'])
 
+    def test_the_adapter_may_also_be_called_a_stack(self):
+        for words, stack in (('', 'virtio-rdma'), ('--stack rxe', 'rxe'),
+                             ('--adapter pvrdma', 'pvrdma')):
+            self.assertEqual(self.parse('up', *words.split()).stack, stack)
+        self.assertRegex(self.parse('up', '--adapter', 'mlx5'),
+                         'argument --adapter.*mlx5.*pvrdma')
+
     def test_arguments_of_qmp_are_json_or_strings(self):
         for text, value in (('times=2', 2), ('detail=true', True),
                             ('dgid=10.0.0.2', '10.0.0.2'), ('id="1"', '1'),

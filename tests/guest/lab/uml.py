@@ -15,11 +15,11 @@ import socket
 import subprocess
 import tempfile
 
-from guestkit import kernel, suites
+from guestkit import kernel
 from guestkit.agent import Guest
 from guestkit.kernel import read_info, write_info
-from guestkit.packages import unpack
 from guestkit.paths import INSIDE, LOGS, STATE, LabError, say, state_lock
+from guestkit.source import unpack_source
 from guestkit.vm import die_with_parent
 
 from .places import GUEST_TESTS, PROGRAMS
@@ -50,23 +50,6 @@ def _run(command, log, **options):
                        f'{log}:\n{tail}')
 
 
-def _source(series, directory, log):
-    """Unpack a source package. Return (version, tree)."""
-    package = f'linux-source-{series}'
-    for apt, _ in suites.sources():
-        for record in apt.records(package):
-            deb = apt.fetch(package, record['Version'])
-            if deb is None:
-                continue
-            unpack([deb], directory)
-            ball = next(directory.glob('usr/src/linux-source-*.tar.*'))
-            _run(['tar', '-xf', str(ball), '-C', str(directory), *NOT_NEEDED],
-                 log)
-            ball.unlink()
-            return record['Version'], directory / package
-    raise LabError(f'no package {package}')
-
-
 def _configure(tree, log):
     make = ['make', '-C', str(tree), 'ARCH=um']
     _run([*make, f'KCONFIG_ALLCONFIG={CONFIG}', 'allnoconfig'], log)
@@ -80,7 +63,7 @@ def _configure(tree, log):
 
 def _build(series, root, log):
     with tempfile.TemporaryDirectory(dir=KERNELS) as temp:
-        version, tree = _source(series, KERNELS / temp, log)
+        version, tree = unpack_source(series, KERNELS / temp, log, NOT_NEEDED)
         make = _configure(tree, log)
         say(f'User-mode Linux {version}: building, which takes some minutes')
         _run([*make, f'-j{os.cpu_count()}', 'linux'], log)

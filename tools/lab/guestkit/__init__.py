@@ -12,10 +12,12 @@ buildroot  compilers of other suites
 foreign    the root of guests of another architecture
 kernel     guest kernels: vmlinux, modules, initramfs, headers
 driver     build of the guest's driver and provider
+source     the source of Debian's kernels
+pvrdma     build of Linux's driver of pvrdma
 agent      commands in a guest, and their output
 vm         one QEMU process with its QMP and agent channels
 adapter    the NIC and the adapter of a guest, and its addresses
-stack      an RDMA stack inside a guest: virtio-rdma or rxe
+stack      an RDMA stack inside a guest: virtio-rdma, pvrdma or rxe
 hub        the network of more than two guests
 diskread   reads a disk image, which may be hostile
 disks      formats and contents of disk images

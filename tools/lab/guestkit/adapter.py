@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The NIC and the adapter of a guest on a network, and its addresses.
 
-A guest has one netdev, n0, which carries a virtio-net NIC and, as second
-function of the same slot, a virtio-rdma adapter. Guest 1 is 10.0.0.1 and
-fd00::1, guest 2 is 10.0.0.2 and fd00::2.
+A guest has one netdev, n0, which carries a NIC and, as second function of the
+same slot, an adapter. Guest 1 is 10.0.0.1 and fd00::1, guest 2 is 10.0.0.2 and
+fd00::2.
 """
 MTU = 9000
+ETHERNET = 1500         # of a NIC that is not told another one
 
 
 def mac(index):
@@ -16,12 +17,27 @@ def address(index, family=4):
     return f'10.0.0.{index}' if family == 4 else f'fd00::{index}'
 
 
-def backend(link, directory):
-    """(property for the adapter's backend, QEMU's arguments for its object)"""
+def backend(link, directory, mtu=0):
+    """(property for the adapter's backend, QEMU's arguments for its object).
+    @mtu: of the port, if it is not the NIC's"""
+    options = [f'mtu={mtu}'] if mtu else []
     if link == 'shm':
-        return 'rdmadev=r0', ['-object', 'rdma-roce,id=r0,netdev=n0,'
-                              f'shm-dir={directory}']
-    return 'netdev=n0', []
+        options.append(f'shm-dir={directory}')
+    if not options:
+        return 'netdev=n0', []
+    return 'rdmadev=r0', ['-object', 'rdma-roce,id=r0,netdev=n0,' +
+                          ','.join(options)]
+
+
+def pvrdma_functions(index, link, directory, options='', mtu=MTU,
+                     hardware=''):
+    """functions() for pvrdma. Its driver requires a vmxnet3, which cannot tell
+    QEMU its MTU. @link, @directory: see backend()"""
+    attached, made = backend(link, directory, mtu if mtu != ETHERNET else 0)
+    return ['-device', 'vmxnet3,netdev=n0,addr=4.0,multifunction=on,'
+            f'mac={hardware or mac(index)},romfile=',
+            *made, '-device',
+            f'pvrdma,{attached},addr=4.1{options and ","}{options}']
 
 
 def functions(index, rdma=True, iommu=False, hotplug=False, options='',
@@ -47,10 +63,16 @@ def functions(index, rdma=True, iommu=False, hotplug=False, options='',
     return devices
 
 
+def load_nic(device='eth0'):
+    """A command for the guest that loads the NIC's driver, if it is not
+    loaded."""
+    return (f'for nic in virtio_net vmxnet3; do [ -e /sys/class/net/{device} '
+            '] || modprobe $nic; done')
+
+
 def net_up(vm, index, device='eth0', mtu=MTU):
-    """Load the NIC's driver, if it is not loaded, and give the NIC the guest's
-    addresses."""
-    vm.must(f'{{ [ -e /sys/class/net/{device} ] || modprobe virtio_net; }} && '
+    """Load the NIC's driver, and give the NIC the guest's addresses."""
+    vm.must(f'{load_nic(device)} && '
             f'ip link set {device} mtu {mtu} up && '
             f'ip addr add {address(index)}/24 dev {device} && '
             f'ip addr add {address(index, 6)}/64 dev {device} nodad')

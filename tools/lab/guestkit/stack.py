@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """An RDMA stack inside a guest: loading it, its device and its GIDs."""
+import os
 import time
 
 from .paths import LabError
@@ -9,18 +10,19 @@ IPV4_GID = '0000:0000:0000:0000:0000:ffff:'
 
 
 def insmod_by_modprobe(module):
-    """A command for the guest that lets "modprobe virtio_rdma" load a file
-    outside of its kernel's modules."""
+    """A command for the guest that lets modprobe load a file outside of its
+    kernel's modules."""
+    name = os.path.basename(module).removesuffix('.ko')
     load = f'modprobe -a {CORE_MODULES} && insmod {module}'
     return ('mkdir -p /etc/modprobe.d && '
-            f'echo "install virtio_rdma {load}" '
-            '> /etc/modprobe.d/virtio_rdma.conf')
+            f'echo "install {name} {load}" > /etc/modprobe.d/{name}.conf')
 
 
 class Stack:
-    """Code of both stacks; up() sets `device`."""
+    """Code of all stacks; up() sets `device`."""
 
     name = ''
+    driver = ''     # the module of an adapter, if it is built on the host
 
     def __init__(self):
         self.device = None
@@ -103,17 +105,27 @@ class Rxe(Stack):
         return device.startswith('rxe')
 
 
-class VirtioRdma(Stack):
+class Adapter(Stack):
+    """A stack on an adapter of QEMU."""
+
+    def module(self, vm):
+        path = vm.arch.modules / vm.kernel.series / f'{self.driver}.ko'
+        if not path.exists():
+            raise LabError(f'no {path}: run "make guest ADAPTER={self.name}"')
+        return path
+
+    def unload(self, vm):
+        vm.must(f'rmmod {self.driver}')
+
+    def is_ours(self, device):
+        return not device.startswith('rxe')
+
+
+class VirtioRdma(Adapter):
     """The built driver and provider."""
 
     name = 'virtio-rdma'
-
-    @staticmethod
-    def module(vm):
-        path = vm.arch.modules / vm.kernel.series / 'virtio_rdma.ko'
-        if not path.exists():
-            raise LabError(f'no {path}: run "make guest"')
-        return path
+    driver = 'virtio_rdma'
 
     def load(self, vm):
         """Copy the provider to libibverbs' directories, load the driver."""
@@ -127,11 +139,16 @@ class VirtioRdma(Stack):
                 f'{insmod_by_modprobe(self.module(vm))} && '
                 f'modprobe -a {CORE_MODULES} virtio_rdma')
 
-    def unload(self, vm):
-        vm.must('rmmod virtio_rdma')
 
-    def is_ours(self, device):
-        return not device.startswith('rxe')
+class Pvrdma(Adapter):
+    """Linux's own driver, and the provider of the guest's rdma-core."""
+
+    name = 'pvrdma'
+    driver = 'vmw_pvrdma'
+
+    def load(self, vm):
+        vm.must(f'{insmod_by_modprobe(self.module(vm))} && '
+                f'modprobe -a {CORE_MODULES} vmw_pvrdma')
 
 
-STACKS = {stack.name: stack for stack in (VirtioRdma, Rxe)}
+STACKS = {stack.name: stack for stack in (VirtioRdma, Pvrdma, Rxe)}

@@ -313,8 +313,10 @@ def add_up(commands):
                     metavar='PACKAGE,...',
                     help='with --image, install these packages of Debian if '
                          'the image lacks them')
-    up.add_argument('--stack', choices=STACKS, default='virtio-rdma',
-                    help='rxe: the software RDMA of Linux, to compare')
+    up.add_argument('--adapter', '--stack', dest='stack', choices=STACKS,
+                    default='virtio-rdma',
+                    help='pvrdma: an adapter whose driver is in Linux; rxe: '
+                         'the software RDMA of Linux, to compare')
     up.add_argument('--wire', choices=WIRES, default='net',
                     help='shm: RDMA by shared memory, beside the network')
     up.add_argument('--bridge', default='',

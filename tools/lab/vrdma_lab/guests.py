@@ -8,7 +8,8 @@ import signal
 import socket
 import threading
 
-from guestkit.adapter import address, backend, functions, net_up
+from guestkit.adapter import (address, backend, functions, load_nic, net_up,
+                              pvrdma_functions)
 from guestkit.agent import BOOT_TIMEOUT, COMPLAINT
 from guestkit.paths import LabError
 from guestkit.stack import IPV4_GID, STACKS
@@ -39,11 +40,7 @@ class LabGuest(Vm):
         self.tty, tty = socket.socketpair()
         netdev, inherited = network.netdev(index)
         super().__init__(
-            hostname(index), *netdev, *functions(
-                index, plan.stack == 'virtio-rdma',
-                where=backend(plan.wire, network.directory), mtu=plan.mtu,
-                options='id=rdma0',
-                hardware=network.mac(index)),
+            hostname(index), *netdev, *self._adapter(network),
             '-chardev', f'socket,id=tty,fd={tty.fileno()}',
             '-device', 'virtconsole,chardev=tty', *plan.qemu,
             series=plan.series, smp=plan.smp, mem=plan.memory, logs=logs,
@@ -60,11 +57,19 @@ class LabGuest(Vm):
         self.fate = None        # how it ended
         self.watcher = None     # the thread that waits for its end
 
+    def _adapter(self, network):
+        """QEMU's arguments for NIC and adapter."""
+        way = self.plan.wire, network.directory
+        options = {'options': 'id=rdma0', 'mtu': self.plan.mtu,
+                   'hardware': network.mac(self.index)}
+        if self.plan.stack == 'pvrdma':
+            return pvrdma_functions(self.index, *way, **options)
+        return functions(self.index, self.plan.stack == 'virtio-rdma',
+                         where=backend(*way), **options)
+
     def _stack(self, kernel):
         """Its RDMA stack, not loaded."""
-        if kernel and self.plan.stack == 'virtio-rdma':
-            return installed.Driver()
-        return STACKS[self.plan.stack]()
+        return (installed.STACKS if kernel else STACKS)[self.plan.stack]()
 
     def _root(self):
         initramfs, append, arguments = super()._root()
@@ -138,7 +143,7 @@ class LabGuest(Vm):
     def _be_the_only_one(self):
         """Require that no guest of another lab has the address."""
         asked = self.run(
-            'modprobe virtio_net && ip link set eth0 up && busybox arping '
+            f'{load_nic()} && ip link set eth0 up && busybox arping '
             f'-D -q -I eth0 -c 2 -w 2 {address(self.index)}')
         if asked.rc == 1:
             raise LabError(f'{address(self.index)} is taken, probably by '

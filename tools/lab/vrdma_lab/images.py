@@ -37,7 +37,7 @@ def _reader(series):
     """The kernel of the guest that reads images."""
     if not INSTALLED:
         return kernel.prepared(series)
-    chosen = kernel.Kernel(*installed.choose('', False), installed.ROOT,
+    chosen = kernel.Kernel(*installed.choose('', ''), installed.ROOT,
                            disks.IMAGES / 'kernel')
     chosen.made.mkdir(parents=True, exist_ok=True)
     chosen.make()

@@ -9,6 +9,7 @@ from guestkit import kernel
 from guestkit.adapter import MTU
 from guestkit.paths import (INSTALLED, MODULES, PROVIDER, LabError,
                             firmware_dirs, provider_dir, qemu_binary)
+from guestkit.stack import STACKS
 
 from . import confine, images, installed, taps
 
@@ -82,7 +83,7 @@ def _check_images(plan):
     if INSTALLED:
         if plan.series:
             plan.series, plan.release = installed.choose(
-                plan.series, plan.stack == 'virtio-rdma')
+                plan.series, STACKS[plan.stack].driver)
     elif plan.series:
         _check_built(plan)
     plan.sources = images.sources(plan, None if INSTALLED
@@ -92,14 +93,18 @@ def _check_images(plan):
 def _check_built(plan):
     """Require a kernel, a driver and a provider built in the source tree."""
     plan.series = choose_kernel(plan.series)
-    if plan.stack != 'virtio-rdma':
+    driver = STACKS[plan.stack].driver
+    if not driver:
         return
-    module = MODULES / plan.series / 'virtio_rdma.ko'
-    if not module.exists() or \
+    if not (MODULES / plan.series / f'{driver}.ko').exists():
+        what = f'no driver {driver} for Linux {plan.series}'
+    elif plan.stack == 'virtio-rdma' and \
             not list(PROVIDER.glob('libvirtio_rdma-rdmav*.so')):
-        raise LabError(f'no driver for Linux {plan.series}, or no provider: '
-                       f'run "make guest SERIES={plan.series}" in the source '
-                       'tree of virtio-rdma')
+        what = 'no provider'
+    else:
+        return
+    raise LabError(f'{what}: run "make guest ADAPTER={plan.stack} '
+                   f'SERIES={plan.series}" in the source tree of virtio-rdma')
 
 
 def check_network(plan):
@@ -149,6 +154,9 @@ def check(plan):
     if plan.packages and not plan.images:
         raise LabError('--install is for guests with --image: others have '
                        'the packages of this machine')
+    if plan.images and plan.stack == 'pvrdma':
+        raise LabError('--adapter pvrdma: images of Debian have no driver '
+                       'vmw_pvrdma; use it without --image')
     confine.check()
     qemu_binary()
     firmware_dirs()
@@ -156,13 +164,14 @@ def check(plan):
         pass    # checked last, because that takes long
     elif INSTALLED:
         plan.series, plan.release = installed.choose(
-            plan.series, plan.stack == 'virtio-rdma')
+            plan.series, STACKS[plan.stack].driver)
     else:
         _check_built(plan)
-    if plan.stack == 'virtio-rdma':
+    if STACKS[plan.stack].driver:
         provider_dir()
     elif plan.wire == 'shm':
-        raise LabError('--wire shm is for virtio-rdma: rxe uses its NIC')
+        raise LabError(f'--wire shm is for adapters: {plan.stack} uses its '
+                       'NIC')
     if plan.accelerator == 'kvm' and not os.access('/dev/kvm',
                                                    os.R_OK | os.W_OK):
         raise LabError('--accel kvm: /dev/kvm does not exist, or you may not '
