@@ -4,13 +4,13 @@ pages of queues, or of doorbells."""
 import re
 
 from check.api.test_verify import *    # pylint: disable=wildcard-import,unused-wildcard-import
-from check.programs.test_programs import pingpong
 from guestkit import driver
 from guestkit.adapter import address
 from guestkit.arch import ARM64_16K, NATIVE
 from lab import nvme, storage
 from lab.pair import Pair
 from lab.programs import run_no_syscalls
+from lab.stock import pingpong
 
 # With force_mr the target of NVMe-oF registers memory, too: in pages of its
 # own kernel, while the initiator registers in pages of 4 KiB.

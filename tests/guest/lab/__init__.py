@@ -17,6 +17,7 @@ lanes      traffic that goes on until it is told to end
 soak       trouble of all kinds during traffic
 builds     building the broken device, and rdma-core's libibverbs
 programs   building the tests' programs; running a server with a client
+stock      programs of rdma-core and perftest between the guests of a bench
 perftest   the perftest matrix and its output formats
 interop    the table of virtio-rdma with rxe
 calls      how many system calls QEMUs make

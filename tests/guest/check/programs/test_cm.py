@@ -1,19 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """RDMA CM between two guests: the programs that come with librdmacm."""
 from guestkit.adapter import address
-from lab.programs import cm_exchange
+from lab.stock import connect
 
 # Two vCPUs: one for a program that polls, one for the connection manager.
 GUESTS = {'smp': 2}
-
-
-def connect(bench, server_cmd, client_cmd, server=None, timeout=30):
-    """Run a program on both sides and require success."""
-    server = server or bench.two
-    client = bench.one if server is bench.two else bench.two
-    result = cm_exchange(server, client, server_cmd, client_cmd, timeout)
-    assert result.ok, str(result)
-    return result.client, result.server
 
 
 def test_rping_over_both_families_and_both_ways(bench):

@@ -3,26 +3,10 @@
 import re
 
 from guestkit.adapter import address
-from lab.perftest import ROW
-from lab.programs import cm_exchange, exchange, perftest_cm_exchange
-from lab.runner import ACK_TIMEOUT
+from lab.programs import cm_exchange, perftest_cm_exchange
+from lab.stock import perftest, pingpong
 
 SECONDS = 30
-PERFTEST = f'-F -u {ACK_TIMEOUT} -d {{}} -x {{}}'
-
-
-def pingpong(bench, tool, options='', count=200):
-    result = bench.exchange(f'{tool} -c -n {count} {options}',
-                            f'{tool} -c -n {count} {options}')
-    for side in (result.client, result.server):
-        assert f'{count} iters in' in side.out, str(result)
-        assert 'invalid' not in side.out, str(result)
-
-
-def perftest(bench, tool, options, how=exchange):
-    result = bench.exchange(f'{tool} {options}', f'{tool} {options}',
-                            form=PERFTEST, how=how)
-    assert ROW.search(result.client.out), str(result)
 
 
 def test_ibv_devices_lists_the_device(bench):
