@@ -153,7 +153,23 @@ class Workers(unittest.TestCase):
         self.assertEqual(self.tags(''), ['a', 'a'])
         self.assertEqual(self.tags('GUESTS = {"smp": 2}\n'), ['a', 'b'])
         self.assertEqual(self.tags('SECOND = "rxe"\n'), ['a', 'b'])
+        self.assertEqual(self.tags('STACK = "pvrdma"\n'), ['a', 'b'])
         self.assertEqual(self.tags('', suite='long'), ['a', 'b'])
+
+    def test_a_file_may_have_a_stack_of_its_own(self):
+        tell = 'def test_it(b): b.notes = [str(b.stacks)]\n'
+        runner.Bench = self.bench_with_stacks
+        _, _, out = self.check(
+            jobs=1, a=tell, b='STACK = "pvrdma"\n' + tell,
+            c='STACK, SECOND = "pvrdma", "rxe"\n' + tell)
+        self.assertEqual(re.findall(r"#   (\(.*\))", out), [
+            "('virtio-rdma', None)", "('pvrdma', None)",
+            "('pvrdma', 'rxe')"])
+
+    @staticmethod
+    def bench_with_stacks(pair, *stacks):
+        pair.stacks = stacks
+        return pair
 
     def test_ended_guests_are_not_used_again(self):
         _, _, out = self.check(

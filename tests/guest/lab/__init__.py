@@ -15,6 +15,7 @@ hotplug    the adapter comes and goes
 verified   traffic that is verified while something happens
 lanes      traffic that goes on until it is told to end
 soak       trouble of all kinds during traffic
+pvrdma     guests with pvrdma
 builds     building the broken device, and rdma-core's libibverbs
 programs   building the tests' programs; running a server with a client
 stock      programs of rdma-core and perftest between the guests of a bench

@@ -6,16 +6,17 @@ import os
 from guestkit import driver, kernel
 from guestkit.arch import ARM64
 from guestkit.paths import LOGS, LabError, say
-from guestkit.stack import STACKS
 from guestkit.vm import Vm
 
 from . import (appbench, demo, guestbench, interop, kernels, migration,
                mrbench, pyverbs, qpbench, qtests, querybench, soak, tcp, uml,
                verbsbench, wire, workers)
 
+# For tests that run on either. Files of tests for pvrdma say so themselves.
+STACKS = ('virtio-rdma', 'rxe')
 # Directories of tests below tests/guest
 SUITES = (workers.CHECK, 'users', 'newer', 'verbs', 'applications', 'series',
-          'hosts', 'libvirt', 'arm64', 'faults', 'images')
+          'hosts', 'libvirt', 'arm64', 'faults', 'images', 'pvrdma')
 
 
 def do_headers(args):

@@ -6,7 +6,7 @@ import tempfile
 import time
 
 from guestkit import adapter
-from guestkit.adapter import backend, net_up
+from guestkit.adapter import MTU, backend, net_up, pvrdma_functions
 from guestkit.arch import NATIVE
 from guestkit.paths import LabError
 from guestkit.vm import Vm, about_preference
@@ -92,15 +92,16 @@ class Pair(TwoGuests):
     properties of the adapter. accel has more options of QEMU's accelerator,
     such as ',tb-size=64', and append more parameters of the guests' kernel.
     series is that of the kernel, archs has the architecture of each guest, and
-    mem is the memory of each.
+    mem is the memory of each. adapters has the adapter of each guest: its
+    stack's name, or '' for none. mtu is that of the NICs.
     """
 
     def __init__(self, tag, link=None, rdma=True, iommu=False, smp=1,
                  hotplug=False, extra=None, objects=None, options=None,
                  accel='', series=None, append='', archs=(NATIVE, NATIVE),
-                 mem='2G'):
+                 mem='2G', adapters=('virtio-rdma', 'virtio-rdma'), mtu=MTU):
         link = link or wire.link()
-        self.tag, self.link = tag, link
+        self.tag, self.link, self.mtu = tag, link, mtu
         self.objects = objects
         self.directory = tempfile.mkdtemp(prefix='vrdma-')
         self.vms = []
@@ -108,9 +109,14 @@ class Pair(TwoGuests):
             devices = ['-device', 'intel-iommu,intremap=off'] if iommu else []
             devices += netdev(link, index, self.directory)
             devices += extra(index) if extra else []
-            devices += functions(index, rdma, iommu, hotplug,
-                                 options(index) if options else '',
-                                 where=backend(wire.way(link), self.directory))
+            its = options(index) if options else ''
+            way = wire.way(link), self.directory
+            if rdma and adapters[index - 1] == 'pvrdma':
+                devices += pvrdma_functions(index, *way, its, mtu)
+            else:
+                devices += functions(
+                    index, rdma and bool(adapters[index - 1]), iommu, hotplug,
+                    its, where=backend(*way), mtu=mtu)
             self.vms.append(Vm(
                 f'{tag}-{index}', *devices, smp=smp, mem=mem, series=series,
                 machine='q35,kernel-irqchip=split' if iommu else None,
@@ -135,7 +141,7 @@ class Pair(TwoGuests):
                 for arguments in self.objects(index) if self.objects else ():
                     vm.qmp('object-add', **arguments)
             for index, vm in enumerate(self.vms, 1):
-                net_up(vm, index)
+                net_up(vm, index, mtu=self.mtu)
         except BaseException:
             self.kill()
             raise

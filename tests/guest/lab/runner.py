@@ -4,11 +4,11 @@
 A test file may set these names:
 
 GUESTS: arguments of pair.Pair, or of the class in PAIR, for its guests.
-SECOND: the stack of guest 2, if not the one under test. SECONDS: about how
-long the file takes, if that is long. ON_NETDEV: its tests are about frames on
-the netdev, not by shared memory. AROUND: a context manager made with the
-Bench, in which each test runs. BENCH: a function of the pair and the name of
-the stack.
+STACK: the stack of the guests, if not the one under test. SECOND: that of
+guest 2, if it is another one. SECONDS: about how long the file takes, if that
+is long. ON_NETDEV: its tests are about frames on the netdev, not by shared
+memory. AROUND: a context manager made with the Bench, in which each test runs.
+BENCH: a function of the pair and the name of the stack.
 
 Each function test_* gets a Bench, or the result of BENCH. One pair serves all
 tests of a file, and of other files that want the same guests. The runner boots
@@ -191,6 +191,7 @@ class Tests:
         self.tag = path.stem.removeprefix('test_')
         self.make = getattr(module, 'PAIR', Pair)
         self.options = getattr(module, 'GUESTS', {})
+        self.stack = getattr(module, 'STACK', None)
         self.second = getattr(module, 'SECOND', None)
         self.bench = getattr(module, 'BENCH', Bench)
         self.on_netdev = getattr(module, 'ON_NETDEV', False)
@@ -210,7 +211,7 @@ class Tests:
     def guests(self):
         """Return a key: tests of two files with the same key can share a
         pair."""
-        return (self.make, self.options, self.second, self.bench,
+        return (self.make, self.options, self.stack, self.second, self.bench,
                 self.tag if self.alone else '')
 
 
@@ -235,10 +236,11 @@ class Runner:
             self.close()
         if self.bench:
             return
-        pair = tests.make(f'check-{tests.tag}', rdma=self.stack != 'rxe',
+        stack = tests.stack or self.stack
+        pair = tests.make(f'check-{tests.tag}', rdma=stack != 'rxe',
                           **tests.options).start()
         try:
-            self.bench = tests.bench(pair, self.stack, tests.second)
+            self.bench = tests.bench(pair, stack, tests.second)
         except BaseException:
             pair.kill()
             raise

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Guests with pvrdma. Nothing of this project is installed in them: they have
+the driver of Linux, and the provider of the machine's rdma-core."""
+from guestkit import driver, pvrdma
+from guestkit.paths import LabError
+
+from .pair import Pair
+from .runner import Skip
+
+STACK = 'pvrdma'
+# Programs of lab.interop that the provider cannot run, by family: it has no
+# UC, and no address handles for IPv6 addresses that are not link-local.
+UC = ('ibv_uc_pingpong', 'ib_send_bw -c UC')
+CANNOT = {4: UC, 6: (*UC, 'ibv_ud_pingpong')}
+
+
+def prepare(series=None):
+    """Prepare kernel and driver of a series. Skip if the source of that kernel
+    is not available."""
+    try:
+        pvrdma.prepare(series)
+    except LabError as e:
+        raise Skip(str(e)) from e
+
+
+def pair(tag, peer=STACK, series=None, **options):
+    """Return a pair.Pair whose guest 1 has pvrdma. @peer: the adapter of guest
+    2, or '' for none"""
+    prepare(series)
+    if peer == 'virtio-rdma':
+        driver.prepare(series)
+    return Pair(tag, adapters=(STACK, peer), series=series, **options)
