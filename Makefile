@@ -64,7 +64,7 @@ KNOWN_SUITES := $(DEFAULT_SUITES) migration threads series newer-kernel \
 	kernels arm64 kernel-users applications hosts libvirt faults images \
 	pvrdma verbs scale packages ci-jobs $(REPORTS)
 KNOWN_BENCHES := engine instructions turns qps qp-memory query guests \
-	applications migration verbs verbs-mr
+	applications pvrdma migration verbs verbs-mr
 
 # NAME LIST: stop if the variable NAME has a word that is not in LIST
 only = $(if $(filter-out $(2),$($(1))),$(error $(1)="$($(1))": \
@@ -412,6 +412,9 @@ bench-guests: qemu | packages-guest packages-test
 
 bench-applications: qemu | packages-guest packages-test
 	@tests/guest/run bench-applications
+
+bench-pvrdma: qemu | packages-guest packages-test
+	@tests/guest/run bench-pvrdma
 
 bench-verbs: qemu uml | packages-guest
 	@tests/guest/run bench-verbs

@@ -23,6 +23,7 @@ perftest   the perftest matrix and its output formats
 interop    the table of virtio-rdma with rxe
 calls      how many system calls QEMUs make
 capture    what tshark has to say about a capture file
+pvrdmabench  pvrdma beside virtio-rdma
 demo       the comparison that `make demo` shows
 pyverbs    rdma-core's own tests on either stack
 storage    data that goes to another guest's disk and comes back

@@ -9,8 +9,8 @@ from guestkit.paths import LOGS, LabError, say
 from guestkit.vm import Vm
 
 from . import (appbench, demo, guestbench, interop, kernels, migration,
-               mrbench, pyverbs, qpbench, qtests, querybench, soak, tcp, uml,
-               verbsbench, wire, workers)
+               mrbench, pvrdmabench, pyverbs, qpbench, qtests, querybench,
+               soak, tcp, uml, verbsbench, wire, workers)
 
 # For tests that run on either. Files of tests for pvrdma say so themselves.
 STACKS = ('virtio-rdma', 'rxe')
@@ -120,6 +120,11 @@ def do_bench_qps(args):
 def do_bench_query(args):
     driver.prepare()
     return querybench.main(args.rounds)
+
+
+def do_bench_pvrdma(args):
+    driver.prepare()
+    return pvrdmabench.main(args.rounds)
 
 
 def do_bench_guests(args):
@@ -251,6 +256,10 @@ def parser():
                              'and beside rxe')
     guests.add_argument('--rounds', type=int, default=guestbench.ROUNDS)
     guests.set_defaults(do=do_bench_guests)
+    other = commands.add_parser(
+        'bench-pvrdma', help='measure pvrdma beside virtio-rdma')
+    other.add_argument('--rounds', type=int, default=pvrdmabench.ROUNDS)
+    other.set_defaults(do=do_bench_pvrdma)
     programs = commands.add_parser(
         'bench-applications', help='measure applications beside rxe')
     programs.add_argument('--rounds', type=int, default=appbench.ROUNDS)
