@@ -16,6 +16,7 @@ from pathlib import Path
 from guestkit import kernel
 from guestkit.paths import (INSIDE, MODULES, PROVIDER, STATE, LabError,
                             provider_dir)
+from guestkit.stack import STACKS
 
 from .places import PROGRAMS
 from .programs import build_hold, build_verify
@@ -28,9 +29,12 @@ HOST_PROGRAMS = '''bash sh busybox cat chmod cmp cp cut date dd dmesg echo env
   ib_write_lat ib_send_lat ib_read_lat rping ucmatose python3 dirname
   sync'''.split()
 
-MODULE_NAMES = '''virtio_pci virtio_net virtio_console virtio_rng ib_uverbs
+MODULE_NAMES = '''virtio_pci virtio_net vmxnet3 virtio_console virtio_rng
+ ib_uverbs
  rdma_ucm ib_umad rdma_cm rdma_rxe configfs nvmet nvmet_rdma nvme_rdma nvme_fabrics
  null_blk brd'''.split()
+# Of the machine's libibverbs
+PROVIDERS = ('rxe', 'vmw_pvrdma')
 # Of rxe; newer kernels have it built in.
 CHECKSUM = 'crc32_generic'
 
@@ -156,11 +160,13 @@ def _fill(tree, made):
     for name in HOST_PROGRAMS:
         tree.program(_find(name))
     for path in ('/etc/ld.so.cache', '/etc/passwd', '/etc/group',
-                 '/etc/nsswitch.conf', '/etc/libibverbs.d/rxe.driver'):
+                 '/etc/nsswitch.conf', *(f'/etc/libibverbs.d/{name}.driver'
+                                         for name in PROVIDERS)):
         if os.path.exists(path):
             tree.file(path)
-    for path in glob.glob(f'{provider_dir()}/librxe-*.so'):
-        tree.program(path)
+    for name in PROVIDERS:
+        for path in glob.glob(f'{provider_dir()}/lib{name}-*.so'):
+            tree.program(path)
     # Libraries that programs load by name
     for name in ('libgcc_s.so.1', 'coreutils/libstdbuf.so'):
         for path in glob.glob(f'/usr/lib/*/{name}') + \
@@ -172,7 +178,10 @@ def _fill(tree, made):
     tree.program(build_hold())
     for path in PROVIDER.glob('*virtio_rdma*'):
         (tree.program if path.suffix == '.so' else tree.file)(path)
-    tree.file(MODULES / made.series / 'virtio_rdma.ko')
+    for stack in STACKS.values():
+        driver = MODULES / made.series / f'{stack.driver}.ko'
+        if driver.exists():
+            tree.file(driver)
     for folder in INSIDE, PROGRAMS:
         for path in (*folder.glob('*.py'), *folder.glob('*.sh')):
             tree.file(path)

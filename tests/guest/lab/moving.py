@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import time
 
-from guestkit.adapter import backend, net_up
+from guestkit.adapter import backend, net_up, pvrdma_functions
 from guestkit.hub import Hub, to_hub
 from guestkit.paths import LOGS, LabError
 from guestkit.vm import Vm
@@ -187,12 +187,14 @@ class MovingPair(TwoMovingGuests):
     object-add, for each object that the hub gets at start. @cut: destinations
     are not on the link before they run. Frames that arrive earlier wait in
     their sockets until then. @shm: every second QEMU of a guest sends by
-    shared memory. @machine, @emulators: as of a MovingVm."""
+    shared memory. @machine, @emulators: as of a MovingVm. @adapter: of both
+    guests."""
 
     def __init__(self, tag, rdma=True, smp=1, mem='512M', extra=None,
                  objects=(), hotplug=False, accel='', cut=False, shm=False,
-                 machine='q35', emulators=()):
+                 machine='q35', emulators=(), adapter='virtio-rdma'):
         self.tag, self.link = tag, wire.link()
+        self.adapter = adapter
         self.directory = tempfile.mkdtemp(prefix='vrdma-')
         self.hub = None
         self.objects, self.hotplug, self.shm = objects, hotplug, shm
@@ -222,10 +224,13 @@ class MovingPair(TwoMovingGuests):
 
     def _devices(self, index, number, rdma, extra):
         port = self._port(index, number)
-        return [*to_hub(self.link, self.directory, port),
-                *(extra(index) if extra else []),
-                *functions(index, rdma, hotplug=self.hotplug,
-                           where=self._backend(number))]
+        devices = [*to_hub(self.link, self.directory, port),
+                   *(extra(index) if extra else [])]
+        if self.adapter == 'pvrdma':
+            return devices + pvrdma_functions(
+                index, wire.way(self.link), self.directory)
+        return devices + functions(index, rdma, hotplug=self.hotplug,
+                                   where=self._backend(number))
 
     def start(self):
         try:

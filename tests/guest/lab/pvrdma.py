@@ -4,6 +4,7 @@ the driver of Linux, and the provider of the machine's rdma-core."""
 from guestkit import driver, pvrdma
 from guestkit.paths import LabError
 
+from .moving import MovingPair
 from .pair import Pair
 from .runner import Skip
 
@@ -30,3 +31,9 @@ def pair(tag, peer=STACK, series=None, **options):
     if peer == 'virtio-rdma':
         driver.prepare(series)
     return Pair(tag, adapters=(STACK, peer), series=series, **options)
+
+
+def moving_pair(tag, **options):
+    """Return a moving.MovingPair of such guests."""
+    prepare()
+    return MovingPair(tag, adapter=STACK, **options)

@@ -8,7 +8,8 @@ GUESTS = {'smp': 2}
 
 
 def test_ucx_rc(bench):
-    for test in ('am_lat -D short -s 8', 'am_bw -D bcopy -s 2048',
+    # UCX sends "short" messages inline, which the provider does not have.
+    for test in ('am_lat -D bcopy -s 8', 'am_bw -D bcopy -s 2048',
                  'put_bw -D zcopy -s 4000', 'get -D zcopy -s 4096'):
         perftest(bench, f'-x rc_verbs -d {{device}} -t {test}')
 
