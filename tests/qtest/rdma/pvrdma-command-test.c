@@ -6,9 +6,6 @@
 #include "qemu/osdep.h"
 #include "pvrdma-test.h"
 
-/* A region whose page list takes the device many turns */
-#define LONG_LIST PVRDMA_MAX_PAGES
-
 static void add_fault(PvPair *p, const char *kind, const char *command,
                       const char *more)
 {
@@ -20,32 +17,12 @@ static void add_fault(PvPair *p, const char *kind, const char *command,
     qtest_qmp_assert_success(p->host->qts, cmd, NULL);
 }
 
-/* All entries of the directory name the same table, whose address is @table. */
-static PvrdmaCmdCreateMr long_region(PvEnd *e, uint64_t *table)
-{
-    QPvrdmaDir dir = qpvrdma_dir(e->dev, 512);
-    QTestState *qts = e->dev->host->qts;
-
-    *table = qtest_readq(qts, dir.dir);
-    for (unsigned i = 1; i < 512; i++) {
-        qtest_writeq(qts, dir.dir + 8 * i, *table);
-    }
-    return (PvrdmaCmdCreateMr) {
-        .start = 1ull << 32,
-        .length = (uint64_t)LONG_LIST * RDMA_PAGE_SIZE,
-        .dir = dir.dir,
-        .pd = e->pd,
-        .access = PV_ACCESS,
-        .nchunks = LONG_LIST,
-    };
-}
-
 /* The reply comes after the driver has read ERR. */
 static void test_late_reply(void)
 {
     PvPair p = pv_pair_new(0, RDMA_QPT_RC);
     uint64_t table;
-    PvrdmaCmdCreateMr req = long_region(&p.a, &table);
+    PvrdmaCmdCreateMr req = pv_long_region(&p.a, &table);
 
     g_assert_cmpint(qpvrdma_request(p.a.dev, PVRDMA_CMD_CREATE_MR, &req,
                                     sizeof(req)), ==, 0);
@@ -59,7 +36,7 @@ static void test_late_failure(void)
 {
     PvPair p = pv_pair_new(0, RDMA_QPT_RC);
     uint64_t table;
-    PvrdmaCmdCreateMr req = long_region(&p.a, &table);
+    PvrdmaCmdCreateMr req = pv_long_region(&p.a, &table);
     uint64_t bad = qpvrdma_dir(p.a.dev, 1).mem;
 
     qtest_writeq(p.host->qts, bad + 8 * 511, 0x123);
@@ -76,7 +53,7 @@ static void test_rewritten_list(void)
 {
     PvPair p = pv_pair_new(0, RDMA_QPT_RC);
     uint64_t table;
-    PvrdmaCmdCreateMr req = long_region(&p.a, &table);
+    PvrdmaCmdCreateMr req = pv_long_region(&p.a, &table);
 
     for (int i = 0; i < 3; i++) {
         uint64_t entry = i ? 0xffffffffffff0000 : 0x123;
@@ -103,7 +80,7 @@ static void test_given_up(void)
 {
     PvPair p = pv_pair_new(0, RDMA_QPT_RC);
     uint64_t table;
-    PvrdmaCmdCreateMr req = long_region(&p.a, &table);
+    PvrdmaCmdCreateMr req = pv_long_region(&p.a, &table);
 
     add_fault(&p, "command-delay", "reg-user-mr", "'delay': 10000, "
               "'times': 4");
@@ -127,7 +104,7 @@ static void test_reset_meanwhile(void)
 {
     PvPair p = pv_pair_new(0, RDMA_QPT_RC);
     uint64_t table;
-    PvrdmaCmdCreateMr req = long_region(&p.a, &table);
+    PvrdmaCmdCreateMr req = pv_long_region(&p.a, &table);
     QPvrdma *d;
 
     add_fault(&p, "command-delay", "reg-user-mr", "'delay': 100");

@@ -183,6 +183,25 @@ void pv_pair_free(PvPair *p)
     qrdma_host_stop(p->host);
 }
 
+PvrdmaCmdCreateMr pv_long_region(PvEnd *e, uint64_t *table)
+{
+    QPvrdmaDir dir = qpvrdma_dir(e->dev, 512);
+    QTestState *qts = e->dev->host->qts;
+
+    *table = qtest_readq(qts, dir.dir);
+    for (unsigned i = 1; i < 512; i++) {
+        qtest_writeq(qts, dir.dir + 8 * i, *table);
+    }
+    return (PvrdmaCmdCreateMr) {
+        .start = 1ull << 32,
+        .length = (uint64_t)PVRDMA_MAX_PAGES * RDMA_PAGE_SIZE,
+        .dir = dir.dir,
+        .pd = e->pd,
+        .access = PV_ACCESS,
+        .nchunks = PVRDMA_MAX_PAGES,
+    };
+}
+
 PvrdmaSge pv_sge(const PvEnd *e, uint64_t offset, uint32_t len)
 {
     return (PvrdmaSge) {

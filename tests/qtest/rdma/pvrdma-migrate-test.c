@@ -219,6 +219,30 @@ static void test_process(void)
 }
 
 /* A destination that differs is named. */
+/*
+ * A command that is in progress goes along. The driver has read ERR, so the
+ * destination fails the command by its reply.
+ */
+static void test_command(void)
+{
+    for (int bad = 0; bad < 2; bad++) {
+        PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+        uint64_t table;
+        PvrdmaCmdCreateMr req = pv_long_region(&p.a, &table);
+
+        if (bad) {
+            qtest_writeq(p.host->qts, req.dir + 8 * 511, 0x123000000000);
+        }
+        g_assert_cmpint(qpvrdma_request(p.a.dev, PVRDMA_CMD_CREATE_MR, &req,
+                                        sizeof(req)), ==, 0);
+        qtest_qmp_assert_success(p.host->qts, "{'execute': 'stop'}");
+        move(&p);
+        g_assert_cmpint(qpvrdma_await_reply(p.a.dev) ==
+                        (PVRDMA_ACK | PVRDMA_CMD_CREATE_MR), ==, !bad);
+        pv_pair_free(&p);
+    }
+}
+
 static void test_refuse(void)
 {
     static const char *const cases[][2] = {
@@ -315,6 +339,7 @@ static void test_spoilt(void)
 const QRdmaTest pvrdma_migrate_tests[] = {
     { "kernel", test_kernel },
     { "process", test_process },
+    { "command", test_command },
     { "refuse", test_refuse },
     { "spoilt", test_spoilt },
     { }

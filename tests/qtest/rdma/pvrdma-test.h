@@ -50,6 +50,12 @@ void pv_ud_address(PvrdmaSendWqe *wqe, const PvEnd *e, const PvEnd *peer,
 PvPair pv_pair_new(uint32_t page, RdmaQpType type);
 void pv_pair_free(PvPair *p);
 
+/*
+ * A region whose page list takes the device many turns to read. All entries of
+ * its directory name the same table, whose address is *@table.
+ */
+PvrdmaCmdCreateMr pv_long_region(PvEnd *e, uint64_t *table);
+
 PvrdmaSge pv_sge(const PvEnd *e, uint64_t offset, uint32_t len);
 void pv_fill(const PvEnd *e, uint64_t offset, uint32_t len, uint8_t seed);
 void pv_assert_filled(const PvEnd *e, uint64_t offset, uint32_t len,
