@@ -156,7 +156,7 @@ static void test_addresses(gconstpointer data)
 {
     const Shape *shape = data;
     RdmaHcaExtents x = extents_of(shape);
-    RdmaHca hca = { .mr_pages = shape->npages };
+    RdmaHca hca = { .charged_pages = shape->npages };
 
     g_assert_cmphex(rdma_hca_extents_first(&x), ==, page_at(shape, 0));
     for (uint32_t base = 0; base < shape->npages; base = 2 * base + 1) {
@@ -170,7 +170,7 @@ static void test_list(gconstpointer data)
     const Shape *shape = data;
     RdmaHcaExtents x = extents_of(shape);
     g_autofree uint64_t *pages = rdma_hca_extents_list(&x);
-    RdmaHca hca = { .mr_pages = shape->npages };
+    RdmaHca hca = { .charged_pages = shape->npages };
 
     for (uint32_t i = 0; i < shape->npages; i++) {
         g_assert_cmphex(pages[i], ==, page_at(shape, i));
@@ -184,7 +184,7 @@ static void test_memory(gconstpointer data)
     const Shape *shape = data;
     size_t flat = shape->npages * sizeof(uint64_t);
     size_t small = shape->runs * sizeof(RdmaHcaExtent);
-    RdmaHca hca = { .mr_pages = shape->npages + 7 };
+    RdmaHca hca = { .charged_pages = shape->npages + 7 };
     RdmaHcaExtents x;
 
     freed = 0;
@@ -195,7 +195,7 @@ static void test_memory(gconstpointer data)
     g_assert_cmpuint(freed, ==, shape->runs ? flat : 0);
     rdma_hca_extents_free(&hca, &x);
     g_assert_cmpuint(freed, ==, flat + small);
-    g_assert_cmpuint(hca.mr_pages, ==, 7);
+    g_assert_cmpuint(hca.charged_pages, ==, 7);
     g_assert_cmpuint(x.npages, ==, 0);
 }
 
@@ -203,7 +203,7 @@ static void test_memory(gconstpointer data)
 static void test_no_memory(void)
 {
     const Shape *shape = &shapes[3];
-    RdmaHca hca = { .mr_pages = shape->npages };
+    RdmaHca hca = { .charged_pages = shape->npages };
     RdmaHcaExtents x;
 
     g_assert_cmpuint(shape->runs, ==, 1);
@@ -213,18 +213,18 @@ static void test_no_memory(void)
     g_assert_cmpuint(x.count, ==, 0);
     read_queue(shape, &x, 1);
     rdma_hca_extents_free(&hca, &x);
-    g_assert_cmpuint(hca.mr_pages, ==, 0);
+    g_assert_cmpuint(hca.charged_pages, ==, 0);
 }
 
 /* Objects without a list are freed alike. */
 static void test_no_list(void)
 {
-    RdmaHca hca = { .mr_pages = 7 };
+    RdmaHca hca = { .charged_pages = 7 };
     RdmaHcaExtents x = {};
 
     g_assert_null(rdma_hca_extents_list(&x));
     rdma_hca_extents_free(&hca, &x);
-    g_assert_cmpuint(hca.mr_pages, ==, 7);
+    g_assert_cmpuint(hca.charged_pages, ==, 7);
 }
 
 static void add(const char *test, const Shape *shape, GTestDataFunc func)

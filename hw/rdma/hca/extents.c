@@ -50,7 +50,7 @@ void rdma_hca_extents_init(RdmaHcaExtents *x, uint64_t *pages, uint32_t npages)
 
 void rdma_hca_extents_free(RdmaHca *hca, RdmaHcaExtents *x)
 {
-    hca->mr_pages -= x->npages;
+    hca->charged_pages -= x->npages;
     rdma_backend_free(x->pages, x->npages * sizeof(*x->pages));
     rdma_backend_free(x->runs, x->count * sizeof(*x->runs));
     *x = (RdmaHcaExtents) {};

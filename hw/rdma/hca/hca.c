@@ -130,7 +130,7 @@ static void reset_objects(RdmaHca *hca)
     RDMA_HCA_FOREACH(&hca->pds, n, pd) {
         rdma_hca_pd_remove(hca, pd);
     }
-    hca->mr_pages = 0;
+    hca->charged_pages = 0;
     hca->pds.next = hca->pds.first;
     hca->cqs.next = hca->cqs.first;
     hca->srqs.next = hca->srqs.first;

@@ -68,7 +68,7 @@ void rdma_hca_mr_add(RdmaHca *hca, RdmaHcaMr *mr)
 void rdma_hca_mr_remove(RdmaHca *hca, RdmaHcaMr *mr)
 {
     rdma_hca_table_clear(&hca->mrs, mr->mrn);
-    hca->mr_pages -= mr->npages + mr->pending;
+    hca->charged_pages -= mr->npages + mr->pending;
     hca->n_mws -= mr->mw_type != 0;
     mr->pd->users--;
     g_free(mr);
@@ -215,7 +215,7 @@ static int rereg(RdmaHca *hca, uint32_t flags, RdmaMrAttr *attr)
     /* Both lists are charged until the backend has taken the new one. */
     ret = hca->bc->modify_mr(hca->backend, flags, attr);
     if (ret) {
-        hca->mr_pages -= attr->npages;
+        hca->charged_pages -= attr->npages;
         return ret;
     }
     mr->key = attr->lkey;
@@ -225,7 +225,7 @@ static int rereg(RdmaHca *hca, uint32_t flags, RdmaMrAttr *attr)
     mr->pd = rdma_hca_table_get(&hca->pds, mr->pdn);
     mr->pd->users++;
     if (attr->npages) {
-        hca->mr_pages -= mr->npages;
+        hca->charged_pages -= mr->npages;
         mr->npages = attr->npages;
     }
     return 0;
@@ -276,7 +276,7 @@ static int map(RdmaHca *hca, uint32_t mrn, const RdmaHcaPages *p,
     ret = hca->bc->map_mr(hca->backend, mrn, p->iova, p->length, pages,
                           p->npages);
     if (ret) {
-        hca->mr_pages -= p->npages;
+        hca->charged_pages -= p->npages;
         return ret;
     }
     /*
@@ -284,7 +284,7 @@ static int map(RdmaHca *hca, uint32_t mrn, const RdmaHcaPages *p,
      * it: charge the longer one.
      */
     in_use = MAX(mr->npages, mr->pending);
-    hca->mr_pages -= mr->npages + mr->pending - in_use;
+    hca->charged_pages -= mr->npages + mr->pending - in_use;
     mr->npages = in_use;
     mr->pending = p->npages;
     return 0;
@@ -332,13 +332,13 @@ void rdma_hca_pages_charge_mr(RdmaHca *hca, const RdmaHcaInflight *inflight)
     if (!inflight->npages) {
         return;
     }
-    hca->mr_pages -= inflight->npages;
+    hca->charged_pages -= inflight->npages;
     mr = rdma_hca_mr_get(hca, inflight->mrn);
     if (mr && mr->type == RDMA_MR_FAST_REG) {
         uint32_t npages = MAX(mr->npages, MIN(inflight->npages,
                                               mr->max_pages));
 
-        hca->mr_pages += npages - mr->npages;
+        hca->charged_pages += npages - mr->npages;
         mr->npages = npages;
     }
 }

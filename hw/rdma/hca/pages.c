@@ -51,7 +51,7 @@ int rdma_hca_pages_check(RdmaHca *hca, RdmaHcaPages *p)
 
 int rdma_hca_pages_charge(RdmaHca *hca, uint32_t npages)
 {
-    uint64_t left = hca->max_mr_pages - hca->mr_pages;
+    uint64_t left = hca->max_mr_pages - hca->charged_pages;
 
     if (npages > left) {
         rdma_hca_guest_error("npages is %u, but %" PRIu64 " of %" PRIu64
@@ -60,7 +60,7 @@ int rdma_hca_pages_charge(RdmaHca *hca, uint32_t npages)
                              hca->max_mr_pages);
         return -ENOMEM;
     }
-    hca->mr_pages += npages;
+    hca->charged_pages += npages;
     return 0;
 }
 
@@ -117,7 +117,7 @@ static int walk_start(RdmaHca *hca, RdmaHcaWalk *w, const RdmaHcaPages *p)
 
 static void walk_end(RdmaHca *hca, RdmaHcaWalk *w)
 {
-    hca->mr_pages -= w->of.npages;
+    hca->charged_pages -= w->of.npages;
     g_free(w->tables);
     rdma_backend_free(w->entries, w->done * sizeof(*w->entries));
 }
@@ -255,7 +255,7 @@ static void keep_charge(RdmaHca *hca, const RdmaHcaPages *p)
     assert(!hca->walk);
     hca->walk = g_new(RdmaHcaWalk, 1);
     *hca->walk = (RdmaHcaWalk) { .of = *p, .taken = true };
-    hca->mr_pages += p->npages;
+    hca->charged_pages += p->npages;
 }
 
 void rdma_hca_pages_finish(RdmaHca *hca, int ret, uint64_t *pages,

@@ -42,7 +42,7 @@ static void drop_reg_pages(RdmaHca *hca, RdmaHcaInflight *inflight,
                            RdmaSendWr *wr)
 {
     if (inflight->npages) {
-        hca->mr_pages -= inflight->npages;
+        hca->charged_pages -= inflight->npages;
         inflight->npages = 0;
         g_clear_pointer(&wr->wr.reg.pages, g_free);
     }

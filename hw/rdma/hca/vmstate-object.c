@@ -53,7 +53,7 @@ bool rdma_hca_record_max(const RdmaHcaRecord *r, const char *field,
 static bool check_pages(RdmaHca *hca, const RdmaHcaRecord *r, uint64_t npages)
 {
     return rdma_hca_record_max(r, "pages", npages,
-                               hca->max_mr_pages - hca->mr_pages);
+                               hca->max_mr_pages - hca->charged_pages);
 }
 
 bool rdma_hca_record_charge(RdmaHca *hca, const RdmaHcaRecord *r,
@@ -70,7 +70,7 @@ bool rdma_hca_record_charge(RdmaHca *hca, const RdmaHcaRecord *r,
             return false;
         }
     }
-    hca->mr_pages += x->npages;
+    hca->charged_pages += x->npages;
     return true;
 }
 
@@ -304,7 +304,7 @@ static bool get_wq(QEMUFile *f, RdmaHca *hca, const RdmaHcaRecord *r,
         if (!check_inflight(hca, r, wq, &inflight)) {
             return false;
         }
-        hca->mr_pages += inflight.npages;
+        hca->charged_pages += inflight.npages;
         rdma_hca_wq_push(wq, &inflight);
     }
     wq->stale = stale;
@@ -381,7 +381,7 @@ static void add(RdmaHca *hca, int kind, void *obj)
         rdma_hca_cq_add(hca, obj);
         break;
     case MR:
-        hca->mr_pages += mr->npages + mr->pending;
+        hca->charged_pages += mr->npages + mr->pending;
         rdma_hca_mr_add(hca, mr);
         break;
     case SRQ:

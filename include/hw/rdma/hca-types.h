@@ -383,7 +383,11 @@ struct RdmaHca {
     RdmaHcaTable srqs;
     RdmaHcaTable qps;
     uint64_t counters_base[RDMA_NUM_COUNTERS]; /* the backend's, at 0 here */
-    uint64_t mr_pages;              /* charged for MRs and WQEs */
+    /*
+     * Pages of all page lists: of regions, of REG_MRs in flight, and of queues
+     * in memory
+     */
+    uint64_t charged_pages;
     uint64_t max_mr_pages;          /* limit; 0: rdma_hca_start() sets it */
     uint32_t cmd_budget;            /* left for commands in this turn */
     RdmaHcaWalk *walk;              /* page list being read, or NULL */

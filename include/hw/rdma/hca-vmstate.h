@@ -67,7 +67,7 @@ bool rdma_hca_record_max(const RdmaHcaRecord *r, const char *field,
                          uint64_t value, uint64_t max);
 /*
  * Check the addresses of the pages of a queue, and add their number to
- * hca->mr_pages. Whether pages are RAM is checked at each use.
+ * hca->charged_pages. Whether pages are RAM is checked at each use.
  */
 bool rdma_hca_record_charge(RdmaHca *hca, const RdmaHcaRecord *r,
                             const RdmaHcaExtents *x);

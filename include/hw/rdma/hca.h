@@ -286,7 +286,7 @@ int rdma_hca_pd_destroy(RdmaHca *hca, uint32_t pdn);
 int rdma_hca_pages_check_num(const RdmaHcaPages *p, uint64_t npages);
 /*
  * Charge @npages; -ENOMEM if the sum exceeds hca->max_mr_pages. To undo this,
- * subtract them from hca->mr_pages.
+ * subtract them from hca->charged_pages.
  */
 int rdma_hca_pages_charge(RdmaHca *hca, uint32_t npages);
 /*
