@@ -363,7 +363,7 @@ static int add_qp(VirtIORdma *s, const VirtIORdmaReq *req,
         virtio_rdma_qp_use_vqs(s, *qp);
         return 0;
     }
-    ret = virtio_rdma_direct_check(s, init, &direct);
+    ret = virtio_rdma_direct_qp_check(s, init, &direct);
     if (!ret) {
         ret = rdma_hca_extents_read_on(&s->hca, &direct.pages, &pages);
     }
@@ -372,7 +372,7 @@ static int add_qp(VirtIORdma *s, const VirtIORdmaReq *req,
     }
     *qp = virtio_rdma_qp_add(s, init);
     (*qp)->pages = pages;
-    virtio_rdma_direct_start(*qp, &direct);
+    virtio_rdma_direct_qp_start(*qp, &direct);
     return 0;
 }
 

@@ -275,11 +275,11 @@ void virtio_rdma_cq_forget_qp(RdmaHca *hca, RdmaHcaCq *core,
 /* wq-slots.c: work queues without a virtqueue */
 
 /* Can a direct QP with these attributes have this memory? 0 or -EINVAL. */
-int virtio_rdma_direct_check(VirtIORdma *s, const RdmaQpInitAttr *init,
-                             VirtIORdmaDirectQp *direct);
+int virtio_rdma_direct_qp_check(VirtIORdma *s, const RdmaQpInitAttr *init,
+                                VirtIORdmaDirectQp *direct);
 /* Set the form of the queues of @qp: slots in qp->pages. */
-void virtio_rdma_direct_start(VirtIORdmaQp *qp,
-                              const VirtIORdmaDirectQp *direct);
+void virtio_rdma_direct_qp_start(VirtIORdmaQp *qp,
+                                 const VirtIORdmaDirectQp *direct);
 /* The same for an SRQ */
 int virtio_rdma_direct_srq_check(VirtIORdma *s, const RdmaSrqAttr *attr,
                                  VirtIORdmaDirectSrq *direct);

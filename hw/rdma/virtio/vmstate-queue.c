@@ -270,14 +270,14 @@ static bool load_direct_qp(VirtIORdma *s, VirtIORdmaQp *qp,
     VirtIORdmaDirectQp direct = qp->direct;
 
     direct.pages.npages = qp->pages.npages;
-    if (!rdma_hca_record_check(r, virtio_rdma_direct_check(s, &qp->core.init,
-                                                           &direct) == 0,
+    if (!rdma_hca_record_check(r, virtio_rdma_direct_qp_check(s, &qp->core.init,
+                                                              &direct) == 0,
                                "pages of its queues", direct.pages.npages,
                                "as many as they have") ||
         !rdma_hca_record_charge(&s->hca, r, &qp->pages)) {
         return false;
     }
-    virtio_rdma_direct_start(qp, &direct);
+    virtio_rdma_direct_qp_start(qp, &direct);
     qp->sq.slots.seen = qp->sq.slots.taken;
     qp->rq.slots.seen = qp->rq.slots.taken;
     return true;

@@ -76,8 +76,8 @@ static int check_pages(RdmaHcaPages *pages, uint64_t npages)
     return rdma_hca_pages_check_num(pages, npages);
 }
 
-int virtio_rdma_direct_check(VirtIORdma *s, const RdmaQpInitAttr *init,
-                             VirtIORdmaDirectQp *direct)
+int virtio_rdma_direct_qp_check(VirtIORdma *s, const RdmaQpInitAttr *init,
+                                VirtIORdmaDirectQp *direct)
 {
     const RdmaQpCap *cap = &init->cap;
     uint64_t npages;
@@ -130,8 +130,8 @@ static void start(RdmaHcaWq *wq, const RdmaHcaExtents *pages, uint32_t base,
     slots->in_doubt = true;
 }
 
-void virtio_rdma_direct_start(VirtIORdmaQp *qp,
-                              const VirtIORdmaDirectQp *direct)
+void virtio_rdma_direct_qp_start(VirtIORdmaQp *qp,
+                                 const VirtIORdmaDirectQp *direct)
 {
     uint64_t first = rdma_hca_extents_first(&qp->pages);
 
