@@ -62,7 +62,7 @@ void virtio_rdma_eq_fail(VirtIORdma *s, VirtIORdmaCq *eq)
     rdma_hca_event_raise(&s->hca, RDMA_EVENT_CQ_ERR, eq->core.cqn);
 }
 
-void virtio_rdma_eq_add(VirtIORdmaCq *cq)
+void virtio_rdma_eq_queue_event(VirtIORdmaCq *cq)
 {
     if (!cq->event_waits) {
         cq->event_waits = true;
@@ -175,7 +175,7 @@ static void fire_if_armed(VirtIORdma *s, VirtIORdmaCq *cq)
         !virtio_rdma_cq_ops(cq)->take_arm(s, cq, solicited)) {
         return;
     }
-    virtio_rdma_eq_add(cq);
+    virtio_rdma_eq_queue_event(cq);
     if (virtio_rdma_may_use_vqs(s)) {
         run(s, eq, &budget);
     } else if (!eq->scheduled) {

@@ -225,7 +225,7 @@ void virtio_rdma_eq_detach(VirtIORdma *s, VirtIORdmaCq *cq);
 /* Put @eq into its error state: drop its events, and report the error. */
 void virtio_rdma_eq_fail(VirtIORdma *s, VirtIORdmaCq *eq);
 /* Make an event of @cq pending in its event queue. */
-void virtio_rdma_eq_add(VirtIORdmaCq *cq);
+void virtio_rdma_eq_queue_event(VirtIORdmaCq *cq);
 /* Write events that the iothread has raised, within the budget of a turn. */
 void virtio_rdma_eqs_run(VirtIORdma *s);
 /* A CQE was written to @cq: it may raise an event when the backend is left. */

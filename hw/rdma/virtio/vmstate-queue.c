@@ -180,7 +180,7 @@ static bool load_eq_of(VirtIORdma *s, VirtIORdmaCq *cq)
     }
     virtio_rdma_eq_attach(cq, eq);
     if (waits) {
-        virtio_rdma_eq_add(cq);
+        virtio_rdma_eq_queue_event(cq);
     }
     return true;
 }
