@@ -10,7 +10,7 @@ build=$(realpath "$1") target=$2 limit=${3:-90000}
 here=$(realpath "$(dirname "$0")/..")
 case $target in
 rdma-wire | rdma-shm | rdma-stream | rdma-generic | rdma-pvrdma | \
-    pvrdma-generic)
+    rdma-generic-pv)
     packed=$target sources=("$target") ;;
 *)
     packed=rdma-all

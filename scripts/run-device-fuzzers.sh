@@ -9,7 +9,7 @@
 set -u
 here=$(realpath "$(dirname "$0")/..")
 all=(rdma-split rdma-packed rdma-iommu rdma-direct rdma-eject rdma-wire
-    rdma-shm rdma-stream rdma-pvrdma rdma-generic pvrdma-generic)
+    rdma-shm rdma-stream rdma-generic rdma-pvrdma rdma-generic-pv)
 
 # QEMU never frees some global allocations. The quarantine is as large as the
 # guest.
@@ -29,7 +29,7 @@ fuzz() { # BUILD TARGET ARGUMENT...
     local build=$1 target=$2
     shift 2
     case $target in
-    pvrdma-generic)
+    rdma-generic-pv)
         local QEMU_FUZZ_ARGS=$pvrdma_args QEMU_FUZZ_OBJECTS='pvrdma*'
         target=generic-fuzz
         ;;
