@@ -30,9 +30,8 @@ HOST_PROGRAMS = '''bash sh busybox cat chmod cmp cp cut date dd dmesg echo env
   sync'''.split()
 
 MODULE_NAMES = '''virtio_pci virtio_net vmxnet3 virtio_console virtio_rng
- ib_uverbs
- rdma_ucm ib_umad rdma_cm rdma_rxe configfs nvmet nvmet_rdma nvme_rdma nvme_fabrics
- null_blk brd'''.split()
+ ib_uverbs rdma_ucm ib_umad rdma_cm rdma_rxe configfs nvmet nvmet_rdma
+ nvme_rdma nvme_fabrics null_blk brd'''.split()
 # Of the machine's libibverbs
 PROVIDERS = ('rxe', 'vmw_pvrdma')
 # Of rxe; newer kernels have it built in.
