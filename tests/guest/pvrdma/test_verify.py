@@ -22,7 +22,7 @@ def test_rc_small_mtu(bench):
 
 
 def test_rc_in_many_pieces(bench):
-    bench.verify('-s 16384 -n 64 -r 2 -V -G 16')
+    bench.verify('-s 16384 -n 64 -r 2 -V -G 4')
 
 
 def test_rc_in_its_own_guest(bench):
