@@ -236,6 +236,11 @@ static void clear_memory(void)
     memset(ram + FUZZ_MEM, 0, FUZZ_MEM_END - FUZZ_MEM);
 }
 
+void fuzz_drop_intx(PCIDevice *pci)
+{
+    pci->irq_state = 0;
+}
+
 void fuzz_machine_reset(void)
 {
     uint64_t port = fuzz_config_addr(FUZZ_PORT_DEVFN, 0);

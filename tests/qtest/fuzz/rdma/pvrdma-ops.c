@@ -372,6 +372,7 @@ static void op_migrate(FuzzIn *in)
     unsigned tears = fuzz_guest.tears;
     QEMUFile *f;
     size_t len;
+    int ret;
 
     if (vmsd->unmigratable) {
         return;
@@ -387,7 +388,9 @@ static void op_migrate(FuzzIn *in)
         buf->data[in_u32(in) % len] ^= in_u8(in);
     }
     device_cold_reset(dev);
-    if (load(dev, vmsd, buf->data, len) < 0) {
+    ret = load(dev, vmsd, buf->data, len);
+    fuzz_drop_intx(PCI_DEVICE(dev));
+    if (ret < 0) {
         /* A destination would end here. */
         device_cold_reset(dev);
     }

@@ -138,6 +138,11 @@ void fuzz_find_devices(void);
 void fuzz_plug(void);
 /* Reset the machine and do what its firmware does. */
 void fuzz_machine_reset(void);
+/*
+ * Call after the state of @pci was loaded alone. The bus counts the lines that
+ * are asserted, but does not learn of a line from the state of a device.
+ */
+void fuzz_drop_intx(PCIDevice *pci);
 /* Let the main loop do all pending work. */
 void fuzz_settle(void);
 void fuzz_write(uint64_t addr, const void *data, size_t len);

@@ -49,6 +49,7 @@ static void migrate(FuzzIn *in, bool mutate)
     g_autofree uint8_t *data = NULL;
     size_t len;
     uint8_t n;
+    int ret;
 
     /* vCPUs are stopped, so memory does not change */
     fuzz_guest.tears = 0;
@@ -67,12 +68,12 @@ static void migrate(FuzzIn *in, bool mutate)
         }
     }
     device_cold_reset(DEVICE(f->proxy));
-    if (load(f->vdev, data, len) < 0) {
+    ret = load(f->vdev, data, len);
+    fuzz_drop_intx(&f->proxy->pci_dev);
+    if (ret < 0) {
         /* A destination would end here */
         device_cold_reset(DEVICE(f->proxy));
     }
-    /* The stream has no state of the bus, so INTx is not asserted there. */
-    f->proxy->pci_dev.irq_state = 0;
     vm_state_notify(true, RUN_STATE_RUNNING);
     fuzz_guest.tears = tears;
     fuzz_settle();
