@@ -129,6 +129,8 @@ static void virtio_rdma_pci_realize(VirtIOPCIProxy *vpci_dev, Error **errp)
     if (!qdev_realize(DEVICE(&dev->vdev), BUS(&vpci_dev->bus), errp)) {
         return;
     }
+    /* Refuse a migration stream with another pin: pci_set_irq() asserts. */
+    vpci_dev->pci_dev.cmask[PCI_INTERRUPT_PIN] = 0xff;
     dev->virtio_config_write = vpci_dev->pci_dev.config_write;
     vpci_dev->pci_dev.config_write = virtio_rdma_pci_config_write;
 }

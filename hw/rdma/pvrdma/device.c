@@ -149,6 +149,8 @@ static bool add_bars(Pvrdma *s, Error **errp)
     PCIDevice *pci = PCI_DEVICE(s);
 
     pci_config_set_interrupt_pin(pci->config, 1);
+    /* Refuse a migration stream with another pin: pci_set_irq() asserts. */
+    pci->cmask[PCI_INTERRUPT_PIN] = 0xff;
     pvrdma_regs_init(s);
     if (msix_init_exclusive_bar(pci, PVRDMA_NUM_VECTORS, PVRDMA_BAR_MSIX,
                                 errp) < 0) {

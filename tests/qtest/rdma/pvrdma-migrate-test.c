@@ -5,6 +5,7 @@
  */
 #include "qemu/osdep.h"
 #include <glib/gstdio.h>
+#include "hw/pci/pci_regs.h"
 #include "qemu/bswap.h"
 #include "qobject/qdict.h"
 #include "pvrdma-test.h"
@@ -320,6 +321,9 @@ static void test_spoilt(void)
         { { 1, pd, PAGE }, 3, 1, UINT32_MAX, "has number=4294967295" },
         { { 1, pd, PAGE }, 3, 2, PAGE + 1,
           "has context=6, which must be one that exists" },
+        /* The interrupt pin in the PCI configuration, from its vendor ID on */
+        { { 0xad152008 }, 1, PCI_INTERRUPT_LINE / 4, 0,
+          "Bad config data: i=0x3d read: 0 device: 1" },
     };
     Move m = move_begin();
     g_autofree char *data = NULL;
