@@ -391,13 +391,18 @@ void *qrdma_own(QRdma *d, size_t size)
     return p;
 }
 
-void qrdma_settle(QRdma *d)
+void qrdma_host_settle(QRdmaHost *host)
 {
-    /* each read is a turn of the device's main loop */
+    /* each read is a turn of QEMU's main loop */
     for (int i = 0; i < 50; i++) {
-        qtest_readb(d->host->qts, 0);
+        qtest_readb(host->qts, 0);
         g_usleep(100);
     }
+}
+
+void qrdma_settle(QRdma *d)
+{
+    qrdma_host_settle(d->host);
 }
 
 void qrdma_clock_step(QRdma *d, int64_t ns)

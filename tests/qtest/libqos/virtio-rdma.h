@@ -313,6 +313,7 @@ static inline uint64_t qrdma_dma(const QRdma *d, uint64_t addr)
 
 /* Give device and peers a moment of wall-clock time. */
 void qrdma_settle(QRdma *d);
+void qrdma_host_settle(QRdmaHost *host);
 /* Let @ns of the machine's virtual time pass, timers in order. */
 void qrdma_clock_step(QRdma *d, int64_t ns);
 

@@ -108,6 +108,7 @@ void iface_expect_none(IfaceEnd *e, bool recv)
 {
     RdmaWc wc;
 
+    qrdma_host_settle(e->host);
     g_assert_false(e->iface->poll(e, recv, &wc));
 }
 

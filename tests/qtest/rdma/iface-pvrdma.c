@@ -14,6 +14,7 @@ static PvEnd *end_of(IfaceEnd *e)
 static void init_end(IfaceEnd *e, PvEnd *end)
 {
     e->impl = end;
+    e->host = end->dev->host;
     e->qpn = end->qp.handle;
     e->mr = (IfaceMr) { end->mr.addr, end->mr.lkey, end->mr.rkey };
 }

@@ -114,9 +114,7 @@ static uint64_t get64(IfaceEnd *e, uint64_t offset)
     return value;
 }
 
-/*
- * An address that is aligned in the peer's region, which may begin anywhere
- */
+/* The first aligned offset of the region, which may begin anywhere */
 static uint64_t aligned(const IfaceEnd *e)
 {
     return -e->mr.iova & 7;
@@ -164,17 +162,19 @@ static void test_unsignaled(IfacePair *p)
     iface_expect_none(&p->a, false);
 }
 
-/* Two SGEs on both sides, which are cut at different places */
+/* Two SGEs that are apart; the second one begins within a packet. */
 static void test_two_sges(IfacePair *p)
 {
-    RdmaSge sge[] = { iface_sge(&p->a, 0, 700), iface_sge(&p->a, 700, 2300) };
+    RdmaSge sge[] = { iface_sge(&p->a, 0, 700), iface_sge(&p->a, 5000, 2300) };
     RdmaSendWr wr = iface_wr(RDMA_WR_RDMA_WRITE, 1, sge, &p->b.mr, 50);
 
     wr.num_sge = 2;
     iface_fill(&p->a, 0, 3000, 3);
+    iface_fill(&p->a, 5000, 2300, 4);
     iface_send(&p->a, wr);
     iface_expect_wc(&p->a, false, 1, RDMA_WC_RDMA_WRITE);
-    iface_check(&p->b, 50, 3000, 3);
+    iface_check(&p->b, 50, 700, 3);
+    iface_check(&p->b, 750, 2300, 4);
 }
 
 const IfaceTest iface_rc_tests[] = {

@@ -26,6 +26,7 @@ typedef struct IfaceMr {
 typedef struct IfaceEnd {
     const Iface *iface;
     void *impl;                     /* of the interface */
+    QRdmaHost *host;
     uint32_t qpn;                   /* in completions and events */
     IfaceMr mr;                     /* with all rights */
 } IfaceEnd;
@@ -87,6 +88,7 @@ RdmaWc iface_expect(IfaceEnd *e, bool recv, uint64_t wr_id,
 /* The same for one that succeeds with @opcode */
 RdmaWc iface_expect_wc(IfaceEnd *e, bool recv, uint64_t wr_id,
                        RdmaWcOpcode opcode);
+/* No completion comes. */
 void iface_expect_none(IfaceEnd *e, bool recv);
 void iface_expect_state(IfaceEnd *e, RdmaQpState state);
 /* Bytes that are a function of @seed and of their position */

@@ -12,6 +12,7 @@ static NetEnd *end_of(IfaceEnd *e)
 static void init_end(IfaceEnd *e, NetEnd *end)
 {
     e->impl = end;
+    e->host = end->dev->host;
     e->qpn = end->qp->qpn;
     e->mr = (IfaceMr) { end->mr->iova, end->mr->lkey, end->mr->rkey };
 }
