@@ -300,6 +300,7 @@ int roce_import_srq(RoceEngine *e, const RoceSrqImage *image,
                     const RdmaSrqAttr *max, char **why);
 int roce_import_qp(RoceEngine *e, const RoceQpImage *image,
                    const RdmaQpCap *max, char **why);
+/* For tests, which replace an engine and go on to count. */
 void roce_import_stats(RoceEngine *e, const RoceStats *stats);
 /* The counters of a QP are not in its image. Errors: -ENOENT. */
 int roce_export_qp_stats(const RoceEngine *e, uint32_t qpn, RdmaQpStats *stats);

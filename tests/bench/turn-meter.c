@@ -4,9 +4,10 @@
  * holds the BQL. The preloaded library wraps ppoll() of libc, measures the CPU
  * time of QEMU's first thread, and stores the longest turn in the file that
  * TURN_METER names. It uses CPU time because on a busy machine any turn may
- * take long by the clock. Behind it is the longest with waits for locks, those
- * of the kernel, too: by the clock, without what the thread has waited for a
- * processor, if the kernel tells.
+ * take long by the clock. A second number follows in the file: the longest turn
+ * with its waits for locks, also for locks of the kernel. This one is measured
+ * by the clock, minus the time in which the thread waited for a processor, if
+ * the kernel reports that time.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -26,10 +27,7 @@ typedef int Ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 
 #define CLOCKS 2
 
-/*
- * The longest turns in the file, in ns by each clock; the reader sets them to
- * 0.
- */
+/* The longest turn by each clock, in ns. The reader sets both to 0. */
 static volatile uint64_t *longest;
 static uint64_t since[CLOCKS];
 static int schedstat = -1;          /* of the thread */

@@ -400,7 +400,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     roce_set_link_mtu(e, 9000);
     roce_set_extensions(e, RDMA_EXT_FLUSH | RDMA_EXT_ATOMIC_WRITE);
     roce_set_link(e, true);
-    roce_import_stats(e, roce_stats(env->engine));
     load_gids(env, &in, e);
     for (i = 1; i < 16; i++) {
         RoceMrImage image;

@@ -9,10 +9,6 @@
 #include "qobject/qlist.h"
 #include "migrate-test.h"
 
-/*
- * Silence before virtual time moves on: a busy machine must not look like a
- * peer that is gone.
- */
 /* Turns of main loops in which a frame reaches the other side, and an answer */
 #define TURNS 20
 

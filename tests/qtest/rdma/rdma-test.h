@@ -26,9 +26,9 @@ QRdma *test_device(void);
 /* The same, with @features besides the usual ones */
 QRdma *test_device_with(uint64_t features);
 /* The same, reset and ready for qrdma_prepare() or qrdma_start(). */
+QRdma *test_device_reset(void);
 /* A device for a driver that knows only the RFC's device */
 QRdma *test_rfc_device(void);
-QRdma *test_device_reset(void);
 void test_device_quit(void);
 /*
  * A device with its own QEMU and options. The device is reset. End it with

@@ -88,7 +88,6 @@ static void test_since_reset(void)
     check(&c, VIRTIO_RDMA_TX_PACKETS, 0);
 }
 
-/* IBTA counts data in units of four octets. */
 /* The host has no counters for single QPs. */
 static void test_of_queue_pairs(void)
 {
@@ -100,6 +99,7 @@ static void test_of_queue_pairs(void)
                   NOTSUPP);
 }
 
+/* IBTA counts data in units of four octets. */
 static void test_pma_counters(void)
 {
     g_auto(Counters) c = counters_new();

@@ -346,7 +346,7 @@ static void op_restart(FuzzIn *in)
     fuzz_pv_bring_up(false);
 }
 
-/* Migration, unless the device refuses it */
+/* Migration */
 
 static int load(DeviceState *dev, const VMStateDescription *vmsd,
                 const uint8_t *data, size_t len)
@@ -374,9 +374,6 @@ static void op_migrate(FuzzIn *in)
     size_t len;
     int ret;
 
-    if (vmsd->unmigratable) {
-        return;
-    }
     fuzz_guest.tears = 0;
     vm_state_notify(false, RUN_STATE_FINISH_MIGRATE);
     buf = qio_channel_buffer_new(STREAM_ROOM);

@@ -41,24 +41,27 @@ static GString *cmdline(FuzzTarget *t)
     return s;
 }
 
+/* Write a directory at @dir, whose pages begin at @pages. */
+static void write_dir(uint64_t dir, uint64_t pages, unsigned npages)
+{
+    fuzz_store(dir, dir + 0x1000, 8);
+    for (unsigned i = 0; i < npages; i++) {
+        fuzz_store(dir + 0x1000 + 8 * i, pages + 0x1000ull * i, 8);
+    }
+}
+
 uint64_t fuzz_pv_dir(unsigned n, unsigned npages)
 {
     uint64_t dir = FUZZ_PV_DIR(n);
 
-    fuzz_store(dir, dir + 0x1000, 8);
-    for (unsigned i = 0; i < npages; i++) {
-        fuzz_store(dir + 0x1000 + 8 * i, dir + 0x2000 + 0x1000ull * i, 8);
-    }
+    write_dir(dir, dir + 0x2000, npages);
     return dir;
 }
 
 /* A ring of the device, whose directory is at @dir */
 static PvrdmaRingDir device_ring(uint64_t dir)
 {
-    fuzz_store(dir, dir + 0x1000, 8);
-    for (unsigned i = 0; i < RING_PAGES; i++) {
-        fuzz_store(dir + 0x1000 + 8 * i, dir + 0x2000 + 0x1000ull * i, 8);
-    }
+    write_dir(dir, dir + 0x2000, RING_PAGES);
     return (PvrdmaRingDir) { .num_pages = RING_PAGES, .dir = dir };
 }
 
@@ -159,10 +162,7 @@ static void create_mr(bool checked)
     };
     PvrdmaRspCreateMr rsp;
 
-    fuzz_store(req.dir, req.dir + 0x1000, 8);
-    for (unsigned i = 0; i < FUZZ_PAGES; i++) {
-        fuzz_store(req.dir + 0x1000 + 8 * i, FUZZ_DATA + 0x1000ull * i, 8);
-    }
+    write_dir(req.dir, FUZZ_DATA, FUZZ_PAGES);
     check(checked, fuzz_pv_command(PVRDMA_CMD_CREATE_MR, &req, sizeof(req),
                                    &rsp, sizeof(rsp)));
     fuzz_guest.all = rsp.rkey;
