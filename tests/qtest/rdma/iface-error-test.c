@@ -2,19 +2,7 @@
 /* On each guest interface: requests that fail, and what becomes of others. */
 #include "qemu/osdep.h"
 #include "iface-test.h"
-
-/* An operation, and the right that it needs */
-typedef struct AccessCase {
-    RdmaWrOpcode opcode;
-    uint32_t needs;
-} AccessCase;
-
-static const AccessCase access_cases[] = {
-    { RDMA_WR_RDMA_WRITE, RDMA_ACCESS_REMOTE_WRITE },
-    { RDMA_WR_RDMA_READ, RDMA_ACCESS_REMOTE_READ },
-    { RDMA_WR_ATOMIC_FETCH_AND_ADD, RDMA_ACCESS_REMOTE_ATOMIC },
-    { RDMA_WR_ATOMIC_CMP_AND_SWP, RDMA_ACCESS_REMOTE_ATOMIC },
-};
+#include "net-test.h"
 
 /* A request to @mr that fails with @status; both QPs are connected again. */
 static void expect_refused(IfacePair *p, RdmaWrOpcode opcode, uint32_t len,
@@ -44,12 +32,12 @@ static void test_bad_rkeys(IfacePair *p)
     static const uint32_t spoil[] = { 1, 0x100, 0x80000000 };
 
     iface_fill(&p->b, 0, 64, 1);
-    for (size_t i = 0; i < ARRAY_SIZE(access_cases); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(net_access_cases); i++) {
         for (size_t j = 0; j < ARRAY_SIZE(spoil); j++) {
             IfaceMr mr = p->b.mr;
 
             mr.rkey ^= spoil[j];
-            expect_refused(p, access_cases[i].opcode, 8, &mr,
+            expect_refused(p, net_access_cases[i].opcode, 8, &mr,
                            -mr.iova & 7, RDMA_WC_REM_ACCESS_ERR);
         }
     }
@@ -59,8 +47,8 @@ static void test_bad_rkeys(IfacePair *p)
 
 static void test_rights(IfacePair *p)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(access_cases); i++) {
-        const AccessCase *c = &access_cases[i];
+    for (size_t i = 0; i < ARRAY_SIZE(net_access_cases); i++) {
+        const NetAccessCase *c = &net_access_cases[i];
         IfaceMr mr = p->iface->reg_mr(&p->b, IFACE_ACCESS & ~c->needs, false);
 
         expect_refused(p, c->opcode, 8, &mr, 0, RDMA_WC_REM_ACCESS_ERR);
@@ -72,8 +60,8 @@ static void test_other_pd(IfacePair *p)
 {
     IfaceMr mr = p->iface->reg_mr(&p->b, IFACE_ACCESS, true);
 
-    for (size_t i = 0; i < ARRAY_SIZE(access_cases); i++) {
-        expect_refused(p, access_cases[i].opcode, 8, &mr, 0,
+    for (size_t i = 0; i < ARRAY_SIZE(net_access_cases); i++) {
+        expect_refused(p, net_access_cases[i].opcode, 8, &mr, 0,
                        RDMA_WC_REM_ACCESS_ERR);
     }
     expect_works(p);
@@ -132,7 +120,7 @@ static void test_receive_too_short(IfacePair *p)
 static void test_unaligned_atomic(IfacePair *p)
 {
     for (int offset = 1; offset < 8; offset++) {
-        expect_refused(p, access_cases[2 + offset % 2].opcode, 8, &p->b.mr,
+        expect_refused(p, net_access_cases[2 + offset % 2].opcode, 8, &p->b.mr,
                        (-p->b.mr.iova & 7) + offset, RDMA_WC_REM_INV_REQ_ERR);
     }
     expect_works(p);

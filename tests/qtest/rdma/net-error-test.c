@@ -36,19 +36,7 @@ static void expect_refused(NetPair *p, const RdmaSendWr *wr,
     expect_dead(&p->a);
 }
 
-typedef struct AccessCase {
-    RdmaWrOpcode opcode;
-    uint32_t needs;
-} AccessCase;
-
-static const AccessCase access_cases[] = {
-    { RDMA_WR_RDMA_WRITE, RDMA_ACCESS_REMOTE_WRITE },
-    { RDMA_WR_RDMA_READ, RDMA_ACCESS_REMOTE_READ },
-    { RDMA_WR_ATOMIC_FETCH_AND_ADD, RDMA_ACCESS_REMOTE_ATOMIC },
-    { RDMA_WR_ATOMIC_CMP_AND_SWP, RDMA_ACCESS_REMOTE_ATOMIC },
-};
-
-static RdmaSendWr access_wr(NetPair *p, const AccessCase *c, RdmaSge *sge,
+static RdmaSendWr access_wr(NetPair *p, const NetAccessCase *c, RdmaSge *sge,
                             uint64_t addr, uint32_t rkey)
 {
     RdmaSendWr wr;
@@ -70,8 +58,8 @@ static void test_bad_remote_keys(NetKind kind)
     NetPair p = net_pair_new(net_shared(kind), RDMA_QPT_RC);
     const uint32_t spoil[] = { 1, 0x100, 0x80000000, 0 };
 
-    for (int i = 0; i < ARRAY_SIZE(access_cases); i++) {
-        const AccessCase *c = &access_cases[i];
+    for (int i = 0; i < ARRAY_SIZE(net_access_cases); i++) {
+        const NetAccessCase *c = &net_access_cases[i];
         uint32_t rkey;
         RdmaSge sge;
         RdmaSendWr wr;
@@ -115,8 +103,8 @@ static void test_remote_range(NetKind kind)
 
 static void test_rights_of_the_region(NetKind kind)
 {
-    for (int i = 0; i < ARRAY_SIZE(access_cases); i++) {
-        const AccessCase *c = &access_cases[i];
+    for (int i = 0; i < ARRAY_SIZE(net_access_cases); i++) {
+        const NetAccessCase *c = &net_access_cases[i];
         NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
         QRdmaMr *mr = qrdma_reg_mr(p.b.pd, 0x8000, 64,
                                    NET_ACCESS_ALL & ~c->needs);
@@ -129,8 +117,8 @@ static void test_rights_of_the_region(NetKind kind)
 
 static void test_rights_of_the_queue_pair(NetKind kind)
 {
-    for (int i = 0; i < ARRAY_SIZE(access_cases); i++) {
-        const AccessCase *c = &access_cases[i];
+    for (int i = 0; i < ARRAY_SIZE(net_access_cases); i++) {
+        const NetAccessCase *c = &net_access_cases[i];
         QRdmaPath path = { .access = RDMA_ACCESS_REMOTE & ~c->needs };
         NetPair p = net_pair(kind, RDMA_QPT_RC, &path);
         RdmaSge sge;
@@ -145,12 +133,12 @@ static void test_rights_of_the_queue_pair(NetKind kind)
 
 static void test_region_of_another_pd(NetKind kind)
 {
-    for (int i = 0; i < ARRAY_SIZE(access_cases); i++) {
+    for (int i = 0; i < ARRAY_SIZE(net_access_cases); i++) {
         NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
         QRdmaMr *mr = qrdma_reg_mr(qrdma_alloc_pd(p.b.dev), 0x8000, 64,
                                    NET_ACCESS_ALL);
         RdmaSge sge;
-        RdmaSendWr wr = access_wr(&p, &access_cases[i], &sge, mr->iova,
+        RdmaSendWr wr = access_wr(&p, &net_access_cases[i], &sge, mr->iova,
                                   mr->rkey);
 
         expect_refused(&p, &wr, RDMA_WC_REM_ACCESS_ERR);
@@ -162,7 +150,7 @@ static void test_dma_mr_is_not_for_peers(NetKind kind)
     NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
     QRdmaMr *mr = qrdma_get_dma_mr(p.b.pd, RDMA_ACCESS_LOCAL_WRITE);
     RdmaSge sge;
-    RdmaSendWr wr = access_wr(&p, &access_cases[0], &sge, p.b.mr->pages[0],
+    RdmaSendWr wr = access_wr(&p, &net_access_cases[0], &sge, p.b.mr->pages[0],
                               mr->lkey);
 
     guard_memory(&p);
@@ -175,7 +163,7 @@ static void test_unaligned_atomics(NetKind kind)
     for (int off = 1; off < 8; off++) {
         NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
         RdmaSge sge;
-        RdmaSendWr wr = access_wr(&p, &access_cases[2 + off % 2], &sge,
+        RdmaSendWr wr = access_wr(&p, &net_access_cases[2 + off % 2], &sge,
                                   p.b.mr->iova + off, p.b.mr->rkey);
 
         guard_memory(&p);

@@ -216,6 +216,13 @@ void net_post_recv(NetEnd *e, uint64_t wr_id, uint64_t offset, uint32_t len)
     });
 }
 
+const NetAccessCase net_access_cases[] = {
+    { RDMA_WR_RDMA_WRITE, RDMA_ACCESS_REMOTE_WRITE },
+    { RDMA_WR_RDMA_READ, RDMA_ACCESS_REMOTE_READ },
+    { RDMA_WR_ATOMIC_FETCH_AND_ADD, RDMA_ACCESS_REMOTE_ATOMIC },
+    { RDMA_WR_ATOMIC_CMP_AND_SWP, RDMA_ACCESS_REMOTE_ATOMIC },
+};
+
 typedef struct NetCase {
     NetKind kind;
     const NetTest *test;
@@ -237,14 +244,14 @@ static bool is_for(const NetTest *test, NetKind kind)
 {
     bool one = kind == NET_HUB || kind == NET_DIRECT;
 
-    if (test->where && one != (test->where == NET_ONE_HOST)) {
-        return false;
-    }
-    if (wanted && !wanted(kind, test->name)) {
+    if (test->where == (one ? NET_TWO_HOSTS : NET_ONE_HOST)) {
         return false;
     }
     /* On a device of the host, NET_DGRAM would be the same as NET_STREAM. */
-    return !qrdma_ibdev() || kind != NET_DGRAM;
+    if (qrdma_ibdev() && (test->where == NET_NO_IBDEV || kind == NET_DGRAM)) {
+        return false;
+    }
+    return !wanted || wanted(kind, test->name);
 }
 
 void net_add_tests(const NetTest *tests)

@@ -66,6 +66,14 @@ void net_clock_step(Net *net, int64_t ns);
 RdmaSge net_sge(NetEnd *e, uint64_t offset, uint32_t len);
 void net_post_recv(NetEnd *e, uint64_t wr_id, uint64_t offset, uint32_t len);
 
+/* An operation on memory of the peer, and the right that it needs */
+typedef struct NetAccessCase {
+    RdmaWrOpcode opcode;
+    uint32_t needs;
+} NetAccessCase;
+
+extern const NetAccessCase net_access_cases[4];
+
 /* From now on register only tests for which @choose is true. */
 void net_choose(bool (*choose)(NetKind kind, const char *name));
 /* The links that a test is run on */
@@ -73,6 +81,7 @@ typedef enum NetWhere {
     NET_ANYWHERE,
     NET_ONE_HOST,                   /* both devices are in one QEMU */
     NET_TWO_HOSTS,
+    NET_NO_IBDEV,                   /* not on a device of the host */
 } NetWhere;
 
 /* A table of them ends with an empty one. */
