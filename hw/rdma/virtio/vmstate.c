@@ -215,11 +215,44 @@ static bool check_cqs(VirtIORdma *s)
     return true;
 }
 
+/*
+ * QEMU loads the indices of a packed ring without checks, and uses them. Bits
+ * above 14 have no meaning, so clear them.
+ */
+static bool check_indices(VirtIODevice *vdev, int n, const RdmaHcaRecord *r)
+{
+    unsigned indices = virtio_queue_get_last_avail_idx(vdev, n);
+    uint32_t max = virtio_queue_get_num(vdev, n) - 1;
+
+    virtio_queue_set_last_avail_idx(vdev, n, indices);
+    return rdma_hca_record_max(r, "last_avail_idx", indices & 0x7fff, max) &&
+           rdma_hca_record_max(r, "used_idx", indices >> 16 & 0x7fff, max);
+}
+
+/* QEMU loads the sizes of rings without checks, and has arrays of this size. */
+static bool check_rings(VirtIORdma *s)
+{
+    VirtIODevice *vdev = VIRTIO_DEVICE(s);
+
+    for (int n = 0; n < VIRTIO_QUEUE_MAX; n++) {
+        const RdmaHcaRecord r = { "virtqueue", n };
+        int num = virtio_queue_get_num(vdev, n);
+
+        if (!rdma_hca_record_max(&r, "size", (uint32_t)num,
+                                 VIRTQUEUE_MAX_SIZE) ||
+            (num && virtio_vdev_has_feature(vdev, VIRTIO_F_RING_PACKED) &&
+             !check_indices(vdev, n, &r))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 int virtio_rdma_post_load(VirtIODevice *vdev)
 {
     VirtIORdma *s = VIRTIO_RDMA(vdev);
 
-    if (!check_features(s) || !check_cqs(s)) {
+    if (!check_features(s) || !check_cqs(s) || !check_rings(s)) {
         forget_loaded(s);
         return -EINVAL;
     }

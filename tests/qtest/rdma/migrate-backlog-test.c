@@ -196,6 +196,42 @@ static void test_spoilt_rings(void)
     trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
 }
 
+/* QEMU must not leave its arrays, and the ring. */
+static void test_spoilt_ring_sizes(void)
+{
+    g_autoptr(Trip) t = trip_of_rings();
+    const QVirtQueue *vq;
+    TripSpoilt cases[] = {
+        { "size", {}, 3, 0, 1025, "has size=1025, but" },
+        { "size", {}, 3, 0, UINT32_MAX, "has size=4294967295, but" },
+    };
+
+    t->p = net_pair_new(&t->net, RDMA_QPT_RC);
+    vq = &t->p.a.qp->rq.ring->pci.vq;
+    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+        cases[i].find[0] = vq->size;
+        cases[i].find[1] = vq->desc >> 32;
+        cases[i].find[2] = vq->desc;
+    }
+    trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
+}
+
+static void test_spoilt_ring_indices(void)
+{
+    g_autoptr(Trip) t = trip_of_rings();
+    /* "virtio/packed_virtqueues", its version, and then the control queue */
+    const TripSpoilt cases[] = {
+        { "available", { 0x645f7669, 0x72747175, 0x65756573, 1 }, 4, 4,
+          0x7fff << 16, "has last_avail_idx=32767, but at most" },
+        { "used", { 0x645f7669, 0x72747175, 0x65756573, 1 }, 4, 4,
+          0x7f, "has used_idx=32" },
+    };
+
+    t->p = net_pair_new_with(&t->net, RDMA_QPT_RC,
+                             QRDMA_F(VIRTIO_F_RING_PACKED));
+    trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
+}
+
 /*
  * The QPs still share their CQ: when one enters ERR its flushed receives
  * overrun the CQ, and with that the others enter ERR.
@@ -288,5 +324,7 @@ const QRdmaTest migrate_backlog_tests[] = {
     { "spoilt-backlog-without-version-1",
       test_spoilt_backlog_without_version_1 },
     { "spoilt-rings", test_spoilt_rings },
+    { "spoilt-ring-sizes", test_spoilt_ring_sizes },
+    { "spoilt-ring-indices", test_spoilt_ring_indices },
     {}
 };
