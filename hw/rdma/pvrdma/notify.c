@@ -105,7 +105,8 @@ void pvrdma_notify_fire(Pvrdma *s, PvrdmaCq *cq)
 
 void pvrdma_notify_forget(Pvrdma *s, PvrdmaCq *cq)
 {
-    if (cq->fired) {
+    /* A CQ that is not completely loaded can have @fired without an entry. */
+    if (QTAILQ_IN_USE(cq, next_fired)) {
         cq->fired = false;
         QTAILQ_REMOVE(&s->fired, cq, next_fired);
     }

@@ -271,8 +271,9 @@ typedef struct RdmaHcaObjectOps {
      */
     bool (*load)(RdmaHca *hca, void *obj, const RdmaHcaRecord *r);
     /*
-     * Free @obj. The core has removed it, and has no pointer to it. An object
-     * from a migration stream may have no form.
+     * Free @obj. The core has removed it, and has no pointer to it. If load()
+     * fails or is not called, it has no form, and its fields from the stream
+     * are not checked.
      */
     void (*free)(RdmaHca *hca, void *obj);
 } RdmaHcaObjectOps;

@@ -340,11 +340,41 @@ static void test_spoilt(void)
     pv_pair_free(&p);
 }
 
+/*
+ * After the fields of a CQ comes the name of a subsection that it does not
+ * have. The core then frees a CQ that has @fired, but is not in the list.
+ */
+static void test_half_loaded(void)
+{
+    enum { PAGE = 5 };
+    static const char fired[] = "\x01" "\x05\x0b" "pvrdma/cq/x";
+    PvPair p = pv_pair_new(PAGE, RDMA_QPT_RC);
+    /* The last page of a CQ, its context, and whether it is armed */
+    const uint32_t cq[] = { cpu_to_be32(p.a.rcq.ring.elements),
+                            cpu_to_be32(PAGE), 0 };
+    Move m = move_begin();
+    g_autofree char *data = NULL;
+    size_t size;
+    char *at;
+
+    save(&p, &m);
+    g_assert_true(g_file_get_contents(m.state, &data, &size, NULL));
+    at = memmem(data, size, cq, sizeof(cq));
+    g_assert_nonnull(at);
+    /* After two indices */
+    memcpy(at + sizeof(cq) + 8, fired, sizeof(fired) - 1);
+    g_assert_true(g_file_set_contents(m.state, data, size, NULL));
+    expect_refused(&m, "", "Failed to load ");
+    move_end(&m);
+    pv_pair_free(&p);
+}
+
 const QRdmaTest pvrdma_migrate_tests[] = {
     { "kernel", test_kernel },
     { "process", test_process },
     { "command", test_command },
     { "refuse", test_refuse },
     { "spoilt", test_spoilt },
+    { "half-loaded", test_half_loaded },
     { }
 };
