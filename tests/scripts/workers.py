@@ -22,7 +22,9 @@ sys.dont_write_bytecode = True
 TOP = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(TOP / 'tests' / 'guest'), str(TOP / 'tools' / 'lab')]
 
-from lab import main, runner, workers    # noqa: E402
+from guestkit import source    # noqa: E402
+from guestkit.paths import LabError, Unavailable    # noqa: E402
+from lab import main, newer, pvrdma, runner, workers    # noqa: E402
 
 
 class Paper:
@@ -170,6 +172,20 @@ class Workers(unittest.TestCase):
     def bench_with_stacks(pair, *stacks):
         pair.stacks = stacks
         return pair
+
+    def test_only_what_no_archive_has_skips_tests(self):
+        """A driver that does not build is a failure."""
+        for error, kind in ((Unavailable('no package'), runner.Skip),
+                            (LabError('cannot build it'), LabError)):
+            for prepared, pair in ((pvrdma.pvrdma, pvrdma.pair),
+                                   (newer.driver, newer.pair)):
+                with mock.patch.object(prepared, 'prepare',
+                                       side_effect=error), \
+                        self.assertRaisesRegex(kind, str(error)):
+                    pair('tag')
+        with mock.patch.object(source.suites, 'sources', return_value=()), \
+                self.assertRaises(Unavailable):
+            source.unpack_source('6.1', Path('/'), Path('/'))
 
     def test_ended_guests_are_not_used_again(self):
         _, _, out = self.check(

@@ -2,7 +2,7 @@
 """Guests with pvrdma. Nothing of this project is installed in them: they have
 the driver of Linux, and the provider of the machine's rdma-core."""
 from guestkit import driver, pvrdma
-from guestkit.paths import LabError
+from guestkit.paths import Unavailable
 
 from .moving import MovingPair
 from .pair import Pair
@@ -16,11 +16,11 @@ CANNOT = {4: UC, 6: (*UC, 'ibv_ud_pingpong')}
 
 
 def prepare(series=None):
-    """Prepare kernel and driver of a series. Skip if the source of that kernel
-    is not available."""
+    """Prepare kernel and driver of a series. Skip if that kernel, its headers
+    or its source are not available."""
     try:
         pvrdma.prepare(series)
-    except LabError as e:
+    except Unavailable as e:
         raise Skip(str(e)) from e
 
 

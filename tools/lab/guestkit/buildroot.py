@@ -14,7 +14,7 @@ import shutil
 from . import suites
 from .arch import NATIVE
 from .packages import Apt, fetch_many, unpack
-from .paths import STATE, LabError, say, state_lock
+from .paths import STATE, Unavailable, say, state_lock
 
 # Programs that kbuild runs, besides the compiler
 TOOLS = ('make', 'bash', 'dash', 'sed', 'grep', 'mawk', 'coreutils',
@@ -49,19 +49,19 @@ def fill(root, suite, packages, arch=NATIVE):
     """Make a root of these packages of a suite and their dependencies."""
     apt = suites.apt(suite, arch)
     if not apt:
-        raise LabError(f'no suite {suite} in the archive')
+        raise Unavailable(f'no suite {suite} in the archive')
     status = root.with_name(root.name + '.status')
     status.write_text('')
     bare = Apt([*apt.options, '-o', f'Dir::State::status={status}'],
                apt.store)
     wanted = re.findall(r'^Inst (\S+) \((\S+)', bare.simulate(packages), re.M)
     if not wanted:
-        raise LabError(f'apt cannot resolve the dependencies of '
-                       f'{packages[0]} of {suite}')
+        raise Unavailable(f'apt cannot resolve the dependencies of '
+                          f'{packages[0]} of {suite}')
     debs = fetch_many(bare, wanted)
     if debs is None:
-        raise LabError(f'cannot fetch {packages[0]} of {suite}, or a package '
-                       'that it needs: see above')
+        raise Unavailable(f'cannot fetch {packages[0]} of {suite}, or a '
+                          'package that it needs: see above')
     shutil.rmtree(root, ignore_errors=True)
     unpack(debs, root)
     merge_usr(root)

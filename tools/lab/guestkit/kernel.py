@@ -20,7 +20,7 @@ from pathlib import Path
 from . import buildroot, foreign, suites
 from .arch import NATIVE
 from .packages import Apt, fetch_set, unpack
-from .paths import LabError, say, state_lock
+from .paths import LabError, Unavailable, say, state_lock
 
 # The default series of guests; without $GUEST_SERIES that of the machine's own
 # suite.
@@ -384,8 +384,8 @@ def prepare(series=None, arch=NATIVE):
             write_info(root, release=release, version=version,
                         package=package)
             return prepared(series, arch)
-    raise LabError(f'cannot fetch a Debian kernel {series} for '
-                   f'{arch.name}{arch.flavour}: see above')
+    raise Unavailable(f'cannot fetch a Debian kernel {series} for '
+                      f'{arch.name}{arch.flavour}: see above')
 
 
 def relocate(prefix, release):
@@ -470,7 +470,8 @@ def headers(series, arch=NATIVE):
                        tree=str(tree), suite=suites.base(suite),
                        compiler=compiler_of(apt, package))
             return tree
-    raise LabError(f'cannot fetch Debian kernel headers {series}: see above')
+    raise Unavailable(
+        f'cannot fetch Debian kernel headers {series}: see above')
 
 
 def building(info, arch=NATIVE):

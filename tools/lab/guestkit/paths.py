@@ -40,6 +40,10 @@ class LabError(Exception):
     """Something that the lab needs is missing or broken; see the text."""
 
 
+class Unavailable(LabError):
+    """No archive of packages has it at present."""
+
+
 def say(text):
     """Print progress to stderr: stdout is for results."""
     print(text, file=sys.stderr, flush=True)

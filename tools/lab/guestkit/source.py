@@ -3,7 +3,7 @@
 from . import suites
 from .driver import run_logged
 from .packages import unpack
-from .paths import LabError, say
+from .paths import Unavailable, say
 
 
 def _packages(series, version):
@@ -33,4 +33,4 @@ def unpack_source(series, directory, log, options=(), version=''):
                    ['tar', '-xf', str(ball), '-C', str(directory), *options])
         ball.unlink()
         return its, directory / package
-    raise LabError(f'no package {package}')
+    raise Unavailable(f'no archive has a package {package}')

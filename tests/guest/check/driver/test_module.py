@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Loading and unloading the stack's kernel module."""
 from guestkit import driver, kernel
-from guestkit.paths import TOP, LabError
+from guestkit.paths import TOP, Unavailable
 from guestkit.vm import Vm
 from lab.dead import DRIVER, break_control_queue, virtio_name
 from lab.pair import functions
@@ -145,6 +145,6 @@ def test_the_driver_builds_for_linux_6_12(bench):
         raise Skip('rxe comes with the kernel')
     try:
         kernel.headers('6.12')
-    except LabError as e:
+    except Unavailable as e:
         raise Skip(str(e)) from e
     driver.module('6.12')
