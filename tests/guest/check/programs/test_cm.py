@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """RDMA CM between two guests: the programs that come with librdmacm."""
 from guestkit.adapter import address
+from lab import stock
 from lab.stock import connect
 
 # Two vCPUs: one for a program that polls, one for the connection manager.
@@ -8,12 +9,7 @@ GUESTS = {'smp': 2}
 
 
 def test_rping_over_both_families_and_both_ways(bench):
-    for server, index in ((bench.two, 2), (bench.one, 1)):
-        for family in (4, 6):
-            host = address(index, family)
-            its, _ = connect(bench, f'rping -s -a {host} -C 20 -V',
-                             f'rping -c -a {host} -C 20 -V -v', server)
-            assert its.out.count('ping data') == 20, str(its)
+    stock.rping(bench)
 
 
 def test_rping_with_large_messages(bench):
@@ -23,23 +19,15 @@ def test_rping_with_large_messages(bench):
 
 
 def test_ucmatose_connects_many_at_once(bench):
-    for family in (4, 6):
-        host = address(2, family)
-        connect(bench, f'ucmatose -b {host} -c 20 -C 10 -S 4096',
-                f'ucmatose -s {host} -c 20 -C 10 -S 4096')
+    stock.ucmatose(bench)
 
 
 def test_udaddy_resolves_and_sends_datagrams(bench):
-    for family in (4, 6):
-        host = address(2, family)
-        connect(bench, f'udaddy -b {host} -c 4 -C 10 -S 1024',
-                f'udaddy -s {host} -c 4 -C 10 -S 1024')
+    stock.udaddy(bench)
 
 
 def test_rdma_client_exchanges_a_message(bench):
-    for family in (4, 6):
-        host = address(2, family)
-        connect(bench, f'rdma_server -s {host}', f'rdma_client -s {host}')
+    stock.rdma_client(bench)
 
 
 def test_rdma_xclient_sends_inline_without_asking_for_room(bench):
@@ -55,10 +43,7 @@ def test_rdma_xclient_is_refused_queue_pairs_of_xrc(bench):
 
 
 def test_rstream_over_an_rsocket(bench):
-    for family in (4, 6):
-        host = address(2, family)
-        connect(bench, f'rstream -b {host} -T v -S 65536 -C 20',
-                f'rstream -s {host} -T v -S 65536 -C 20')
+    stock.rstream(bench)
 
 
 def test_connections_leave_nothing_behind(bench):
