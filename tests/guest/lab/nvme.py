@@ -2,7 +2,10 @@
 """NVMe over RDMA between two guests: one has a RAM disk, the other its block
 device. The tests use configfs and /dev/nvme-fabrics directly."""
 
+from guestkit.adapter import address
 from guestkit.paths import LabError
+
+from . import storage
 
 NQN = 'lab'
 PORT = 4420
@@ -68,3 +71,35 @@ print(os.read(f, 100).decode())
 def disconnect(vm, name):
     vm.must(f'echo 1 > /sys/class/nvme/{name}/delete_controller')
     vm.must(f'rmmod {HOST_MODULES}')
+
+
+def use_disk(bench, family=4, queues=1, target=None, srq=False):
+    """Connect, use the disk and unload; guest 1 or 2 is the initiator."""
+    target = target or bench.two
+    host = bench.one if target is bench.two else bench.two
+    traddr = address(bench.pair.vms.index(target) + 1, family)
+    before = bench.resources()
+    export(target, traddr, family,
+           # more than a virtqueue holds, all posted at once
+           options='use_srq=1 srq_size=4000' if srq else '')
+    name = connect(host, traddr, queues)
+    assert bool(bench.count(target, 'srq')) == srq
+    device = f'/dev/{name}n1'
+    storage.blocks(host, device, target, DISK)
+    storage.parallel(host, device)
+    storage.file_system(host, device)
+    disconnect(host, name)
+    withdraw(target)
+    bench.nothing_left(before)
+
+
+def connect_repeatedly(bench, times):
+    """Connect to a disk of guest 2, use it and disconnect, several times."""
+    before = bench.resources()
+    export(bench.two, address(2))
+    for _ in range(times):
+        name = connect(bench.one, address(2))
+        storage.blocks(bench.one, f'/dev/{name}n1', sizes=(('64k', 1),))
+        disconnect(bench.one, name)
+    withdraw(bench.two)
+    bench.nothing_left(before)

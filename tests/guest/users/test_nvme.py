@@ -1,56 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """NVMe over RDMA: nvmet-rdma in guest 2, nvme-rdma in guest 1."""
-from guestkit.adapter import address
-from lab import nvme, storage
+from lab import nvme
 
 GUESTS = {'smp': 2}
 
 
-def round_trip(bench, family=4, queues=1, target=None, srq=False):
-    """Connect, use the disk and unload; guest 1 or 2 is the initiator."""
-    target = target or bench.two
-    host = bench.one if target is bench.two else bench.two
-    traddr = address(bench.pair.vms.index(target) + 1, family)
-    before = bench.resources()
-    nvme.export(target, traddr, family,
-                # more than a virtqueue holds, all posted at once
-                options='use_srq=1 srq_size=4000' if srq else '')
-    name = nvme.connect(host, traddr, queues)
-    assert bool(bench.count(target, 'srq')) == srq
-    device = f'/dev/{name}n1'
-    storage.blocks(host, device, target, nvme.DISK)
-    storage.parallel(host, device)
-    storage.file_system(host, device)
-    nvme.disconnect(host, name)
-    nvme.withdraw(target)
-    bench.nothing_left(before)
-
-
 def test_ipv4(bench):
-    round_trip(bench)
+    nvme.use_disk(bench)
 
 
 def test_ipv6_and_two_queues(bench):
-    round_trip(bench, family=6, queues=2)
+    nvme.use_disk(bench, family=6, queues=2)
 
 
 def test_the_other_way_round(bench):
-    round_trip(bench, target=bench.one)
+    nvme.use_disk(bench, target=bench.one)
 
 
 def test_the_target_receives_from_shared_queues(bench):
-    round_trip(bench, queues=2, srq=True)
+    nvme.use_disk(bench, queues=2, srq=True)
 
 
 def test_ten_connects_and_disconnects(bench):
-    before = bench.resources()
-    nvme.export(bench.two, address(2))
-    for _ in range(10):
-        name = nvme.connect(bench.one, address(2))
-        storage.blocks(bench.one, f'/dev/{name}n1', sizes=(('64k', 1),))
-        nvme.disconnect(bench.one, name)
-    nvme.withdraw(bench.two)
-    bench.nothing_left(before)
+    nvme.connect_repeatedly(bench, 10)
 
 
 def load_core(bench, vm, option):
@@ -66,7 +38,7 @@ def test_the_target_registers_memory(bench):
     executed."""
     load_core(bench, bench.two, 'force_mr=Y')
     try:
-        round_trip(bench)
+        nvme.use_disk(bench)
     finally:
         load_core(bench, bench.two, '')
 
