@@ -5,7 +5,7 @@ import subprocess
 
 from guestkit import driver
 from lab.testimages import ImageLab, image
-from lab.userlab import UserBench, all_end
+from lab.userlab import UserBench, all_end, exchange
 
 PAIR, BENCH = ImageLab, UserBench
 SECONDS = 400
@@ -29,13 +29,8 @@ def test_rxe_instead_of_virtio_rdma(bench):
     processes = up(bench, '2', '--stack', 'rxe')
     try:
         command = 'ib_write_bw -F -d $VRDMA_DEVICE -x $VRDMA_GID -n 100'
-        server = bench.lab.begin('run', '-t', '120', '-g', '1', '--', 'sh',
-                                 '-c', command)
-        done = bench.lab.call('run', '-t', '120', '-g', '2', '--after',
-                              '1:18515', '--', 'sh', '-c',
-                              f'{command} guest1')
-        assert re.search(r'^ 65536 +100 ', done.out, re.M), str(done)
-        assert server.wait(60) == 0
+        out = exchange(bench.lab, 1, 2, 18515, command, command)
+        assert re.search(r'^ 65536 +100 ', out, re.M), out
     finally:
         down(bench, processes)
 

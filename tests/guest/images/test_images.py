@@ -7,7 +7,8 @@ from guestkit.disks import RELEASES
 from lab.capture import summary
 from lab.runner import Skip
 from lab.testimages import PROGRAMS, ImageLab
-from lab.userlab import UserBench, check_modprobe, check_privileges
+from lab.userlab import (UserBench, check_modprobe, check_privileges,
+                         exchange)
 
 PAIR, BENCH = ImageLab, UserBench
 GUESTS = {'suites': ('bookworm', 'trixie', 'trixie'),
@@ -24,19 +25,6 @@ def run(bench, guest, script, **options):
     """Run a shell command in one guest."""
     return bench.lab.call('run', '-t', '120', '-g', str(guest), '--', 'sh',
                           '-c', script, **options)
-
-
-def exchange(bench, server, client, port, serve, ask):
-    """Run a server, and a client that waits for it. Return the client's
-    output."""
-    process = bench.lab.begin('run', '-t', '120', '-g', str(server), '--',
-                              'sh', '-c', serve)
-    done = bench.lab.call(
-        'run', '-t', '120', '-g', str(client), '--after', f'{server}:{port}',
-        '--', 'sh', '-c', f'{ask} guest{server}')
-    out, err = process.communicate(timeout=180)
-    assert process.returncode == 0, out + err
-    return done.out
 
 
 def test_each_guest_has_the_system_and_the_kernel_of_its_image(bench):
@@ -71,13 +59,13 @@ def test_systemd_has_started_what_the_image_starts(bench):
 def test_ib_write_bw_of_one_image_to_that_of_another(bench):
     command = 'ib_write_bw -F -d $VRDMA_DEVICE -x $VRDMA_GID -n 200'
     for server, client in ((1, 2), (3, 1), (2, 3)):
-        out = exchange(bench, server, client, 18515, command, command)
+        out = exchange(bench.lab, server, client, 18515, command, command)
         assert re.search(r'^ 65536 +200 ', out, re.M), out
 
 
 def test_rping_of_one_image_to_that_of_another(bench):
     for server, client in ((1, 3), (3, 2)):
-        out = exchange(bench, server, client, 7174, 'rping -s -C 20 -v',
+        out = exchange(bench.lab, server, client, 7174, 'rping -s -C 20 -v',
                        'rping -c -C 20 -v -a')
         assert out.count('ping data') == 20, out
 
@@ -160,7 +148,7 @@ def test_frames_are_captured_and_lost(bench):
     lab.call('pcap', str(file))
     lab.call('impair', 'loss=5%,seed=1')
     try:
-        out = exchange(bench, 2, 1, 7174, 'rping -s -C 50',
+        out = exchange(bench.lab, 2, 1, 7174, 'rping -s -C 50',
                        'rping -c -C 50 -v -a')
         assert out.count('ping data') == 50, out
     finally:

@@ -112,6 +112,18 @@ class UserBench:
             self.lab.call('run', '--', 'sh', '-c', '! pgrep -x sleep')
 
 
+def exchange(lab, server, client, port, serve, ask, seconds=120):
+    """Run a server in one guest, and in another a client that waits for it.
+    Return the client's output."""
+    run = 'run', '-t', str(seconds), '-g'
+    process = lab.begin(*run, str(server), '--', 'sh', '-c', serve)
+    done = lab.call(*run, str(client), '--after', f'{server}:{port}', '--',
+                    'sh', '-c', f'{ask} guest{server}')
+    out, err = process.communicate(timeout=seconds + 60)
+    assert process.returncode == 0, out + err
+    return done.out
+
+
 def check_privileges(lab, guest):
     """Require that a guest leaves no file in the shared directory that gives
     privileges to others on the machine."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """vrdma-lab up --adapter pvrdma."""
 from lab import pvrdma
-from lab.userlab import UserBench, UserLab
+from lab.userlab import UserBench, UserLab, exchange
 
 GUESTS = {'guests': 2, 'up': ('--adapter', 'pvrdma')}
 SECONDS = 20
@@ -17,13 +17,8 @@ PAIR, STACK, BENCH = lab, pvrdma.STACK, UserBench
 
 def test_a_program_runs_in_its_guests(bench):
     command = 'ibv_rc_pingpong -c -d $VRDMA_DEVICE -g $VRDMA_GID'
-    server = bench.lab.begin('run', '-t', '60', '-g', '1', '--', 'sh', '-c',
-                             command)
-    done = bench.lab.call('run', '-t', '60', '-g', '2', '--after', '1:18515',
-                          '--', 'sh', '-c', f'{command} guest1')
-    assert '1000 iters in' in done.out, str(done)
-    out, err = server.communicate(timeout=60)
-    assert server.returncode == 0, out + err
+    out = exchange(bench.lab, 1, 2, 18515, command, command)
+    assert '1000 iters in' in out, out
 
 
 def test_the_status_names_driver_and_adapter(bench):

@@ -10,7 +10,7 @@ from guestkit.adapter import address
 from lab.capture import summary
 from lab.runner import Skip, ends_guests
 from lab.userlab import (UserBench, UserLab, all_end, check_modprobe,
-                         check_privileges)
+                         check_privileges, exchange)
 
 PAIR, BENCH = UserLab, UserBench
 SECONDS = 90
@@ -162,13 +162,8 @@ def test_a_caller_that_is_killed_takes_its_command_along(bench):
 
 def test_a_server_and_a_client_that_waits_for_it(bench):
     command = 'ib_write_bw -F -d $VRDMA_DEVICE -x $VRDMA_GID -n 200'
-    server = bench.lab.begin('run', '-t', '60', '-g', '2', '--', 'sh', '-c',
-                             command)
-    done = bench.lab.call('run', '-t', '60', '-g', '3', '--after', '2:18515',
-                          '--', 'sh', '-c', f'{command} guest2')
-    assert 'BW average' in done.out, str(done)
-    out, err = server.communicate(timeout=60)
-    assert server.returncode == 0, out + err
+    out = exchange(bench.lab, 2, 3, 18515, command, command)
+    assert 'BW average' in out, out
 
 
 def test_a_client_fails_if_the_server_that_it_waits_for_fails(bench):
