@@ -254,22 +254,17 @@ static void get_init(const PvrdmaCmdCreateQp *cmd, RdmaQpInitAttr *init)
 }
 
 /* Objects end with their context, so processes do not share them. */
-static bool has_same_context(Pvrdma *s, const RdmaQpInitAttr *init)
+bool pvrdma_qp_has_one_context(RdmaHca *hca, const RdmaQpInitAttr *init)
 {
-    RdmaHcaPd *pd = rdma_hca_table_get(&s->hca.pds, init->pdn);
-    RdmaHcaCq *scq = rdma_hca_cq_get(&s->hca, init->send_cqn);
-    RdmaHcaCq *rcq = rdma_hca_cq_get(&s->hca, init->recv_cqn);
-    RdmaHcaSrq *srq = init->has_srq ? rdma_hca_table_get(&s->hca.srqs,
+    RdmaHcaPd *pd = rdma_hca_table_get(&hca->pds, init->pdn);
+    RdmaHcaCq *scq = rdma_hca_cq_get(hca, init->send_cqn);
+    RdmaHcaCq *rcq = rdma_hca_cq_get(hca, init->recv_cqn);
+    RdmaHcaSrq *srq = init->has_srq ? rdma_hca_table_get(&hca->srqs,
                                                          init->srqn) : NULL;
 
-    if (pvrdma_cq(scq)->ctx == pd->context &&
-        pvrdma_cq(rcq)->ctx == pd->context &&
-        (!srq || srq->pd->context == pd->context)) {
-        return true;
-    }
-    qemu_log_mask(LOG_GUEST_ERROR, "pvrdma: a QP of context %u uses a CQ or an "
-                  "SRQ of another context\n", pd->context);
-    return false;
+    return pvrdma_cq(scq)->ctx == pd->context &&
+           pvrdma_cq(rcq)->ctx == pd->context &&
+           (!srq || srq->pd->context == pd->context);
 }
 
 static int check_qp(Pvrdma *s, RdmaQpInitAttr *init)
@@ -291,8 +286,12 @@ static int check_qp(Pvrdma *s, RdmaQpInitAttr *init)
     if (ret) {
         return ret;
     }
-    return has_same_context(s, init)
-           ? rdma_hca_qp_find(&s->hca, init->qp_type, &init->qpn) : -EPERM;
+    if (!pvrdma_qp_has_one_context(&s->hca, init)) {
+        qemu_log_mask(LOG_GUEST_ERROR, "pvrdma: a QP of PD %u uses a CQ or an "
+                      "SRQ of another context\n", init->pdn);
+        return -EPERM;
+    }
+    return rdma_hca_qp_find(&s->hca, init->qp_type, &init->qpn);
 }
 
 uint64_t pvrdma_qp_send_pages(const RdmaQpInitAttr *init)

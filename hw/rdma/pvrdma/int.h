@@ -302,6 +302,8 @@ uint64_t pvrdma_cq_pages(uint32_t cqe);
 uint64_t pvrdma_srq_pages(const RdmaSrqAttr *attr);
 uint64_t pvrdma_qp_send_pages(const RdmaQpInitAttr *init);
 uint64_t pvrdma_qp_pages(const RdmaQpInitAttr *init, uint32_t send_pages);
+/* Are the PD, the CQs and the SRQ, which exist, of the same context? */
+bool pvrdma_qp_has_one_context(RdmaHca *hca, const RdmaQpInitAttr *init);
 /* Set the form of an object, rings in its pages. Its attributes are set. */
 void pvrdma_cq_start(PvrdmaCq *cq);
 void pvrdma_srq_start(PvrdmaSrq *srq);

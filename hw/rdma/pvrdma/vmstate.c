@@ -158,6 +158,9 @@ static bool load_qp(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
         !rdma_hca_record_check(r, qp->send_pages >= pvrdma_qp_send_pages(init),
                                "pages of the SQ", qp->send_pages,
                                "as many as it needs") ||
+        !rdma_hca_record_check(r, pvrdma_qp_has_one_context(hca, init), "pdn",
+                               init->pdn, "of the context of its CQs and its "
+                               "SRQ") ||
         !check_pages(hca, r, &qp->pages,
                      pvrdma_qp_pages(init, qp->send_pages))) {
         return false;

@@ -219,7 +219,6 @@ static void test_process(void)
     live(3);
 }
 
-/* A destination that differs is named. */
 /*
  * A command that is in progress goes along. The driver has read ERR, so the
  * destination fails the command by its reply.
@@ -244,6 +243,7 @@ static void test_command(void)
     }
 }
 
+/* A destination that differs is named. */
 static void test_refuse(void)
 {
     static const char *const cases[][2] = {
@@ -294,17 +294,21 @@ static void test_spoilt(void)
     PvPair p = pv_pair_new(PAGE, RDMA_QPT_RC);
     /* The last page of each object, and what follows */
     const uint32_t cq = p.a.rcq.ring.elements;
+    const uint32_t scq = p.a.scq.ring.elements;
     const uint32_t qp = p.a.qp.rq.elements;
     const uint32_t send_pages =
         (p.a.qp.rq.elements - p.a.qp.sq.elements) / RDMA_PAGE_SIZE;
-    /* After the number of PDs: the PD, and its context */
+    /* After the number of PDs: each PD, and its context */
     const uint32_t pd = p.a.pd;
+    const uint32_t unused_pd = qpvrdma_create_pd(p.a.dev, PAGE);
     const Spoilt cases[] = {
         { { cq, PAGE, 0, 0 }, 4, 0, cq + 8, "address of a page" },
         { { cq, PAGE, 0, 0 }, 4, 1, PAGE + 1,
           "has ctx=6, which must be a context that exists" },
         { { cq, PAGE, 0, 0 }, 4, 1, UINT32_MAX,
           "has ctx=4294967295, which must be a context that exists" },
+        { { cq, PAGE, 0, 0 }, 4, 1, 0, "which must be of the context of its" },
+        { { scq, PAGE, 0, 0 }, 4, 1, 0, "which must be of the context of its" },
         { { cq, PAGE, 0, 0 }, 4, 2, 3, "has arm=3, but at most 2" },
         { { cq, PAGE, 0, 0 }, 4, 3, 65,
           "has CQEs that are not consumed=65, but at most 64" },
@@ -316,11 +320,12 @@ static void test_spoilt(void)
           "has WQEs that are posted=4294967295, but at most 16" },
         { { qp, send_pages, 0, 0 }, 4, 3, 17,
           "has WQEs that are posted=17, but at most 16" },
-        { { 1, pd, PAGE }, 3, 0, UINT32_MAX,
+        { { 2, pd, PAGE }, 3, 0, UINT32_MAX,
           "4294967295 objects of kind PD in the migration stream" },
-        { { 1, pd, PAGE }, 3, 1, UINT32_MAX, "has number=4294967295" },
-        { { 1, pd, PAGE }, 3, 2, PAGE + 1,
+        { { 2, pd, PAGE }, 3, 1, UINT32_MAX, "has number=4294967295" },
+        { { pd, PAGE, unused_pd, PAGE }, 4, 3, PAGE + 1,
           "has context=6, which must be one that exists" },
+        { { 2, pd, PAGE }, 3, 2, 0, "which must be of the context of its" },
         /* The interrupt pin in the PCI configuration, from its vendor ID on */
         { { 0xad152008 }, 1, PCI_INTERRUPT_LINE / 4, 0,
           "Bad config data: i=0x3d read: 0 device: 1" },
