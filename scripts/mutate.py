@@ -33,7 +33,7 @@ TOP = Path(__file__).resolve().parents[1]
 EQUIVALENT = TOP / 'scripts/mutate-equivalent.toml'
 PARTS = {
     'engine': ['backends/rdma/roce/**/*.c'],
-    'codec': ['hw/rdma/virtio/codec*.c',
+    'codec': ['hw/rdma/virtio/codec*.c', 'hw/rdma/virtio/cmd-*.c',
               'hw/rdma/virtio/cq-slots.c'],
 }
 # Files of the standalone build

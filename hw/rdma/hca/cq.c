@@ -22,9 +22,11 @@ void rdma_hca_cq_remove(RdmaHca *hca, RdmaHcaCq *cq)
 int rdma_hca_cq_create(RdmaHca *hca, RdmaHcaCq *cq)
 {
     uint32_t cqn = cq->cqn;
-    int ret = hca->bc->create_cq && !cq->is_eq
-              ? hca->bc->create_cq(hca->backend, cqn, cq->cqe) : 0;
+    int ret;
 
+    rdma_hca_cq_add(hca, cq);
+    ret = hca->bc->create_cq && !cq->is_eq
+          ? hca->bc->create_cq(hca->backend, cqn, cq->cqe) : 0;
     if (ret) {
         rdma_hca_cq_remove(hca, cq);
         if (ret == -EINPROGRESS) {

@@ -230,7 +230,11 @@ void rdma_hca_cq_forget_qp(RdmaHca *hca, RdmaHcaCq *cq, const RdmaHcaQp *qp);
 void rdma_hca_pd_add(RdmaHca *hca, RdmaHcaPd *pd);
 /* Enter the region or window @mr, which has its number and that of its PD. */
 void rdma_hca_mr_add(RdmaHca *hca, RdmaHcaMr *mr);
-/* Remove an object from its table, and free it; hca.h has other _add(). */
+/* The same for an object of the guest interface, which has its attributes */
+void rdma_hca_cq_add(RdmaHca *hca, RdmaHcaCq *cq);
+void rdma_hca_srq_add(RdmaHca *hca, RdmaHcaSrq *srq);
+void rdma_hca_qp_add(RdmaHca *hca, RdmaHcaQp *qp);
+/* Remove an object from its table, and free it. */
 void rdma_hca_pd_remove(RdmaHca *hca, RdmaHcaPd *pd);
 /* @mr is a region or a window. */
 void rdma_hca_mr_remove(RdmaHca *hca, RdmaHcaMr *mr);

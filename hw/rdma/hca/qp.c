@@ -82,7 +82,8 @@ int rdma_hca_qp_find(RdmaHca *hca, RdmaQpType type, uint32_t *qpn)
 
     if (type == RDMA_QPT_GSI) {
         *qpn = RDMA_QPN_GSI;
-        return rdma_hca_table_get(t, RDMA_QPN_GSI) ? -EBUSY : 0;
+        return RDMA_QPN_GSI >= t->end ? -ENOMEM :
+               rdma_hca_table_get(t, RDMA_QPN_GSI) ? -EBUSY : 0;
     }
     if (rdma_hca_table_find(t, qpn) && *qpn == RDMA_QPN_GSI) {
         /* The number is reserved for the GSI even if there is no GSI. */
@@ -142,6 +143,7 @@ int rdma_hca_qp_create(RdmaHca *hca, RdmaHcaQp *qp)
     RdmaQpInitAttr init = qp->init;
     int ret;
 
+    rdma_hca_qp_add(hca, qp);
     rdma_work_pay(&hca->cmd_budget, 8 * RDMA_WORK_COMMAND);
     init.wire_qpn = init.qpn;
     ret = hca->bc->create_qp(hca->backend, &init);

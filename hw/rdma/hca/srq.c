@@ -44,6 +44,7 @@ int rdma_hca_srq_create(RdmaHca *hca, RdmaHcaSrq *srq)
     const RdmaSrqAttr attr = srq->attr;
     int ret;
 
+    rdma_hca_srq_add(hca, srq);
     rdma_work_pay(&hca->cmd_budget, 8 * RDMA_WORK_COMMAND);
     ret = hca->bc->create_srq(hca->backend, &attr);
     if (ret) {

@@ -89,7 +89,6 @@ int pvrdma_create_cq(Pvrdma *s, const void *req, void *rsp)
     cq->ctx = ctx;
     cq->pages = pages;
     pvrdma_cq_start(cq);
-    rdma_hca_cq_add(&s->hca, &cq->core);
     p->handle = cpu_to_le32(cqn);
     p->cqe = cpu_to_le32(cqe);
     return rdma_hca_cq_create(&s->hca, &cq->core);
@@ -189,7 +188,6 @@ int pvrdma_create_srq(Pvrdma *s, const void *req, void *rsp)
     srq->pages = pages;
     srq->core.attr = attr;
     pvrdma_srq_start(srq);
-    rdma_hca_srq_add(&s->hca, &srq->core);
     p->handle = cpu_to_le32(attr.srqn);
     return rdma_hca_srq_create(&s->hca, &srq->core);
 }
@@ -364,7 +362,6 @@ static PvrdmaQp *add_qp(Pvrdma *s, const PvrdmaCmdCreateQp *cmd,
     qp->rq.stopped = !init->has_srq;
     qp->core.init = *init;
     pvrdma_qp_start(qp);
-    rdma_hca_qp_add(&s->hca, &qp->core);
     return qp;
 }
 

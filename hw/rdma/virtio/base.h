@@ -180,10 +180,11 @@ void virtio_rdma_vq_unmap(VirtIORdma *s, VirtQueueElement *elem);
  * popped.
  */
 bool virtio_rdma_ring_check(VirtIORdma *s, VirtQueue *vq, uint16_t *seen);
-/* Return all available buffers of @vq unread. The current command pays. */
-void virtio_rdma_ring_drain(VirtIORdma *s, VirtQueue *vq);
-/* The same, after @n buffers were returned without a notification */
-void virtio_rdma_ring_drain_after(VirtIORdma *s, VirtQueue *vq, uint32_t n);
+/*
+ * Return all available buffers of @vq unread, after @n buffers were returned
+ * without a notification. The current command pays.
+ */
+void virtio_rdma_ring_drain(VirtIORdma *s, VirtQueue *vq, uint32_t n);
 /*
  * Can virtqueue @n serve a new object that needs @size entries? 0; -ENOMEM if
  * the driver has not set it up, or has not reset it after its last object;
@@ -191,8 +192,7 @@ void virtio_rdma_ring_drain_after(VirtIORdma *s, VirtQueue *vq, uint32_t n);
  */
 int virtio_rdma_vq_check(VirtIORdma *s, uint32_t n, uint32_t size);
 /* Calls virtio_rdma_vq_check() for all virtqueues of an object @id */
-typedef int VirtIORdmaCheckId(VirtIORdma *s, uint32_t id,
-                              const VirtIORdmaReq *req);
+typedef int VirtIORdmaCheckId(VirtIORdma *s, uint32_t id, const void *req);
 /*
  * Find a free number from @first to @end - 1 for which @check returns 0.
  * Otherwise -EINVAL if the rings of a free number are only too small, or
@@ -200,8 +200,8 @@ typedef int VirtIORdmaCheckId(VirtIORdma *s, uint32_t id,
  */
 int virtio_rdma_vq_find_id(VirtIORdma *s, RdmaHcaTable *t,
                            uint32_t first, uint32_t end,
-                           VirtIORdmaCheckId *check,
-                           const VirtIORdmaReq *req, uint32_t *id);
+                           VirtIORdmaCheckId *check, const void *req,
+                           uint32_t *id);
 /*
  * Count the buffers that are available and were not popped. False if the ring
  * is not set up, or is not in RAM.

@@ -3,29 +3,42 @@
  * Control commands of protection domains, memory regions and windows.
  */
 #include "qemu/osdep.h"
+#include "qemu/bswap.h"
 #include "cmd.h"
 
-int virtio_rdma_pd_create(VirtIORdma *s, const VirtIORdmaReq *req,
-                          VirtIORdmaRsp *rsp)
+/* The guest ABI has the numbers of rdma/verbs.h, so no conversion is needed. */
+QEMU_BUILD_BUG_ON(VIRTIO_RDMA_REREG_TRANSLATION != RDMA_REREG_TRANSLATION);
+QEMU_BUILD_BUG_ON(VIRTIO_RDMA_REREG_PD != RDMA_REREG_PD);
+QEMU_BUILD_BUG_ON(VIRTIO_RDMA_REREG_ACCESS != RDMA_REREG_ACCESS);
+QEMU_BUILD_BUG_ON(VIRTIO_RDMA_MW_TYPE_1 != RDMA_MW_TYPE_1);
+QEMU_BUILD_BUG_ON(VIRTIO_RDMA_MW_TYPE_2 != RDMA_MW_TYPE_2);
+
+int virtio_rdma_pd_create(VirtIORdma *s, const void *req, void *rsp)
 {
-    return rdma_hca_pd_create(&s->hca, &rsp->create.id);
+    struct virtio_rdma_pdn *p = rsp;
+    uint32_t pdn = 0;
+    int ret = rdma_hca_pd_create(&s->hca, &pdn);
+
+    p->pdn = cpu_to_le32(pdn);
+    return ret;
 }
 
-int virtio_rdma_pd_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
-                           VirtIORdmaRsp *rsp)
+int virtio_rdma_pd_destroy(VirtIORdma *s, const void *req, void *rsp)
 {
-    return rdma_hca_pd_destroy(&s->hca, req->destroy.id);
+    const struct virtio_rdma_pdn *cmd = req;
+
+    return rdma_hca_pd_destroy(&s->hca, le32_to_cpu(cmd->pdn));
 }
 
-static void put_mr(VirtIORdmaRsp *rsp, const RdmaMrAttr *attr)
+static void put_mr(struct virtio_rdma_mr_rsp *p, const RdmaMrAttr *attr)
 {
-    rsp->mr.mrn = attr->mrn;
-    rsp->mr.lkey = attr->lkey;
-    rsp->mr.rkey = attr->rkey;
+    p->mrn = cpu_to_le32(attr->mrn);
+    p->lkey = cpu_to_le32(attr->lkey);
+    p->rkey = cpu_to_le32(attr->rkey);
 }
 
 static int create_mr(VirtIORdma *s, RdmaMrAttr *attr, RdmaHcaPages *pages,
-                     VirtIORdmaRsp *rsp)
+                     void *rsp)
 {
     int ret = rdma_hca_mr_create(&s->hca, attr, pages);
 
@@ -33,71 +46,79 @@ static int create_mr(VirtIORdma *s, RdmaMrAttr *attr, RdmaHcaPages *pages,
     return ret;
 }
 
-int virtio_rdma_mr_get_dma(VirtIORdma *s, const VirtIORdmaReq *req,
-                           VirtIORdmaRsp *rsp)
+int virtio_rdma_mr_get_dma(VirtIORdma *s, const void *req, void *rsp)
 {
+    const struct virtio_rdma_get_dma_mr_req *cmd = req;
     RdmaMrAttr attr = {
         .type = RDMA_MR_DMA,
-        .pdn = req->mr.pdn,
-        .access = req->mr.access,
+        .pdn = le32_to_cpu(cmd->pdn),
+        .access = le32_to_cpu(cmd->access),
     };
 
     return create_mr(s, &attr, NULL, rsp);
 }
 
-int virtio_rdma_mr_create(VirtIORdma *s, const VirtIORdmaReq *req,
-                          VirtIORdmaRsp *rsp)
+int virtio_rdma_mr_create(VirtIORdma *s, const void *req, void *rsp)
 {
+    const struct virtio_rdma_create_mr_req *cmd = req;
     RdmaMrAttr attr = {
         .type = RDMA_MR_FAST_REG,
-        .pdn = req->mr.pdn,
-        .access = req->mr.access,
-        .max_pages = req->mr.max_num_sg,
+        .pdn = le32_to_cpu(cmd->pdn),
+        .access = le32_to_cpu(cmd->access),
+        .max_pages = le32_to_cpu(cmd->max_num_sg),
     };
 
     return create_mr(s, &attr, NULL, rsp);
 }
 
-/* Get the page list of @req, and check @start. The core checks the rest. */
-static int get_pages(VirtIORdma *s, const VirtIORdmaReq *req, RdmaHcaPages *p)
+/* Get the page list of @cmd, and check its start. The core checks the rest. */
+static int get_pages(VirtIORdma *s,
+                     const struct virtio_rdma_reg_user_mr_req *cmd,
+                     RdmaHcaPages *p)
 {
-    uint64_t start = req->mr.start;
+    uint64_t start = le64_to_cpu(cmd->start);
     uint32_t shift;
 
-    *p = req->mr.pages;
-    if (!virtio_rdma_is_v1(s)) {
-        p->page_shift = 0;
-        p->levels = 0;
+    *p = (RdmaHcaPages) {
+        .iova = le64_to_cpu(cmd->virt_addr),
+        .length = le64_to_cpu(cmd->length),
+        .table = le64_to_cpu(cmd->pages),
+        .npages = le32_to_cpu(cmd->npages),
+    };
+    if (virtio_rdma_is_v1(s)) {
+        p->page_shift = le32_to_cpu(cmd->page_shift);
+        p->levels = le32_to_cpu(cmd->levels);
     }
     shift = MIN(p->page_shift ?: RDMA_PAGE_SHIFT, 63);
     return (start ^ p->iova) & ((1ULL << shift) - 1) ||
            p->length > UINT64_MAX - start ? -EINVAL : 0;
 }
 
-int virtio_rdma_mr_reg_user(VirtIORdma *s, const VirtIORdmaReq *req,
-                            VirtIORdmaRsp *rsp)
+int virtio_rdma_mr_reg_user(VirtIORdma *s, const void *req, void *rsp)
 {
+    const struct virtio_rdma_reg_user_mr_req *cmd = req;
     RdmaMrAttr attr = {
         .type = RDMA_MR_USER,
-        .pdn = req->mr.pdn,
-        .access = req->mr.access,
+        .pdn = le32_to_cpu(cmd->pdn),
+        .access = le32_to_cpu(cmd->access),
     };
     RdmaHcaPages pages;
 
-    return get_pages(s, req, &pages) ?: create_mr(s, &attr, &pages, rsp);
+    return get_pages(s, cmd, &pages) ?: create_mr(s, &attr, &pages, rsp);
 }
 
-int virtio_rdma_mr_rereg(VirtIORdma *s, const VirtIORdmaReq *req,
-                         VirtIORdmaRsp *rsp)
+int virtio_rdma_mr_rereg(VirtIORdma *s, const void *req, void *rsp)
 {
-    uint32_t flags = req->mr.flags;
+    const struct virtio_rdma_rereg_mr_req *cmd = req;
+    uint32_t flags = le32_to_cpu(cmd->flags);
     RdmaMrAttr attr = {
-        .mrn = req->mr.mrn,
-        .pdn = req->mr.pdn,
-        .access = req->mr.access,
+        .mrn = le32_to_cpu(cmd->mrn),
+        .pdn = le32_to_cpu(cmd->mr.pdn),
+        .access = le32_to_cpu(cmd->mr.access),
     };
     RdmaHcaPages pages;
-    int ret = flags & RDMA_REREG_TRANSLATION ? get_pages(s, req, &pages) : 0;
+    int ret = flags & RDMA_REREG_TRANSLATION ? get_pages(s, &cmd->mr, &pages)
+                                             : 0;
 
     if (!ret) {
         ret = rdma_hca_mr_rereg(&s->hca, flags, &attr, &pages);
@@ -106,37 +127,46 @@ int virtio_rdma_mr_rereg(VirtIORdma *s, const VirtIORdmaReq *req,
     return ret;
 }
 
-int virtio_rdma_mr_map_sg(VirtIORdma *s, const VirtIORdmaReq *req,
-                          VirtIORdmaRsp *rsp)
+int virtio_rdma_mr_map_sg(VirtIORdma *s, const void *req, void *rsp)
 {
-    RdmaHcaPages pages = req->map_mr.pages;
+    const struct virtio_rdma_map_mr_sg_req *cmd = req;
+    struct virtio_rdma_map_mr_sg_rsp *p = rsp;
+    RdmaHcaPages pages = {
+        .iova = le64_to_cpu(cmd->start),
+        .length = le64_to_cpu(cmd->length),
+        .table = le64_to_cpu(cmd->pages),
+        .npages = le32_to_cpu(cmd->npages),
+    };
 
-    rsp->map_mr.npages = pages.npages;
-    return rdma_hca_mr_map(&s->hca, req->map_mr.mrn, &pages);
+    p->npages = cmd->npages;
+    return rdma_hca_mr_map(&s->hca, le32_to_cpu(cmd->mrn), &pages);
 }
 
-int virtio_rdma_mr_dereg(VirtIORdma *s, const VirtIORdmaReq *req,
-                         VirtIORdmaRsp *rsp)
+int virtio_rdma_mr_dereg(VirtIORdma *s, const void *req, void *rsp)
 {
-    return rdma_hca_mr_dereg(&s->hca, req->destroy.id);
+    const struct virtio_rdma_dereg_mr_req *cmd = req;
+
+    return rdma_hca_mr_dereg(&s->hca, le32_to_cpu(cmd->mrn));
 }
 
-int virtio_rdma_mw_alloc(VirtIORdma *s, const VirtIORdmaReq *req,
-                         VirtIORdmaRsp *rsp)
+int virtio_rdma_mw_alloc(VirtIORdma *s, const void *req, void *rsp)
 {
+    const struct virtio_rdma_alloc_mw_req *cmd = req;
+    struct virtio_rdma_alloc_mw_rsp *p = rsp;
     RdmaMwAttr attr = {
-        .pdn = req->alloc_mw.pdn,
-        .type = req->alloc_mw.type,
+        .pdn = le32_to_cpu(cmd->pdn),
+        .type = le32_to_cpu(cmd->type),
     };
     int ret = rdma_hca_mw_alloc(&s->hca, &attr);
 
-    rsp->mw.mwn = attr.mwn;
-    rsp->mw.rkey = attr.rkey;
+    p->mwn = cpu_to_le32(attr.mwn);
+    p->rkey = cpu_to_le32(attr.rkey);
     return ret;
 }
 
-int virtio_rdma_mw_dealloc(VirtIORdma *s, const VirtIORdmaReq *req,
-                           VirtIORdmaRsp *rsp)
+int virtio_rdma_mw_dealloc(VirtIORdma *s, const void *req, void *rsp)
 {
-    return rdma_hca_mw_dealloc(&s->hca, req->destroy.id);
+    const struct virtio_rdma_dealloc_mw_req *cmd = req;
+
+    return rdma_hca_mw_dealloc(&s->hca, le32_to_cpu(cmd->mwn));
 }

@@ -3,6 +3,8 @@
  * Control commands of the port, its GIDs, and counters.
  */
 #include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "qemu/cutils.h"
 #include "qemu/log.h"
 #include "cmd.h"
 
@@ -18,102 +20,125 @@ QEMU_BUILD_BUG_ON((int)RDMA_COUNTER_RX_MCAST_PACKETS !=
 /* Connection management (CM) is supported. */
 #define PORT_CAP_CM         (1u << 16)
 
-int virtio_rdma_port_query(VirtIORdma *s, const VirtIORdmaReq *req,
-                           VirtIORdmaRsp *rsp)
+int virtio_rdma_port_query(VirtIORdma *s, const void *req, void *rsp)
 {
-    RdmaPortAttr *attr = &rsp->port.attr;
+    const struct virtio_rdma_query_port_req *cmd = req;
+    struct virtio_rdma_query_port_rsp *p = rsp;
     uint64_t counters[RDMA_NUM_COUNTERS];
+    RdmaPortAttr attr = {};
     int ret;
 
-    if (!rdma_hca_check_port(req->query_port.port)) {
+    if (!rdma_hca_check_port(cmd->port)) {
         return -EINVAL;
     }
-    rsp->port.gid_tbl_len = s->hca.limits.gid_table_len;
-    rsp->port.pkey_tbl_len = 1;
-    rsp->port.port_cap_flags = PORT_CAP_CM;
-    ret = rdma_hca_port_query(&s->hca, attr);
+    ret = rdma_hca_port_query(&s->hca, &attr);
     rdma_hca_counters_get(&s->hca, counters);
-    rsp->port.bad_pkey_cntr = MIN(counters[RDMA_COUNTER_BAD_PKEY], UINT32_MAX);
-    rsp->port.qkey_viol_cntr = MIN(counters[RDMA_COUNTER_BAD_QKEY],
-                                   UINT32_MAX);
-    rsp->port.phys_state = attr->state == RDMA_PORT_ACTIVE
-                           ? PHYS_STATE_LINK_UP : PHYS_STATE_DISABLED;
+    *p = (struct virtio_rdma_query_port_rsp) {
+        .state = attr.state,
+        .max_mtu = attr.max_mtu,
+        .active_mtu = attr.active_mtu,
+        .phys_mtu = cpu_to_le32(attr.phys_mtu),
+        .gid_tbl_len = cpu_to_le32(s->hca.limits.gid_table_len),
+        .port_cap_flags = cpu_to_le32(PORT_CAP_CM),
+        .max_msg_sz = cpu_to_le32(attr.max_msg_sz),
+        .bad_pkey_cntr = cpu_to_le32(MIN(counters[RDMA_COUNTER_BAD_PKEY],
+                                         UINT32_MAX)),
+        .qkey_viol_cntr = cpu_to_le32(MIN(counters[RDMA_COUNTER_BAD_QKEY],
+                                          UINT32_MAX)),
+        .pkey_tbl_len = cpu_to_le16(1),
+        .active_width = attr.active_width,
+        .active_speed = cpu_to_le16(attr.active_speed),
+        .phys_state = attr.state == RDMA_PORT_ACTIVE ? PHYS_STATE_LINK_UP
+                                                     : PHYS_STATE_DISABLED,
+    };
     return ret;
 }
 
-int virtio_rdma_pkey_query(VirtIORdma *s, const VirtIORdmaReq *req,
-                           VirtIORdmaRsp *rsp)
+int virtio_rdma_pkey_query(VirtIORdma *s, const void *req, void *rsp)
 {
-    if (!rdma_hca_check_port(req->query_pkey.port) ||
-        !rdma_hca_check_range("index", req->query_pkey.index, 0, 0)) {
-        return -EINVAL;
-    }
-    rsp->query_pkey.pkey = RDMA_DEFAULT_PKEY;
-    return 0;
+    const struct virtio_rdma_query_pkey_req *cmd = req;
+    struct virtio_rdma_query_pkey_rsp *p = rsp;
+
+    p->pkey = cpu_to_le16(RDMA_DEFAULT_PKEY);
+    return rdma_hca_check_port(le32_to_cpu(cmd->port)) &&
+           rdma_hca_check_range("index", le16_to_cpu(cmd->index), 0, 0)
+           ? 0 : -EINVAL;
 }
 
-int virtio_rdma_gid_add(VirtIORdma *s, const VirtIORdmaReq *req,
-                        VirtIORdmaRsp *rsp)
+int virtio_rdma_gid_add(VirtIORdma *s, const void *req, void *rsp)
 {
-    static const uint8_t zero[RDMA_GID_LEN];
+    const struct virtio_rdma_add_gid_req *cmd = req;
+    uint16_t index = le16_to_cpu(cmd->index);
     int ret;
 
-    if (!rdma_hca_check_port(req->gid.port)) {
+    if (!rdma_hca_check_port(le32_to_cpu(cmd->port_num))) {
         return -EINVAL;
     }
-    if (!memcmp(req->gid.gid, zero, sizeof(zero))) {
-        ret = rdma_hca_gid_del(&s->hca, req->gid.index);
+    if (buffer_is_zero(cmd->gid, sizeof(cmd->gid))) {
+        ret = rdma_hca_gid_del(&s->hca, index);
         return ret == -ENOENT ? 0 : ret;
     }
-    if (req->gid.gid_type != VIRTIO_RDMA_GID_TYPE_ROCE_V2) {
+    if (le32_to_cpu(cmd->gid_type) != VIRTIO_RDMA_GID_TYPE_ROCE_V2) {
         return -ENOTSUP;
     }
-    return rdma_hca_gid_add(&s->hca, req->gid.index, req->gid.gid,
-                            virtio_rdma_is_v1(s) ? req->gid.vlan
+    return rdma_hca_gid_add(&s->hca, index, cmd->gid,
+                            virtio_rdma_is_v1(s) ? le16_to_cpu(cmd->vlan)
                                                  : RDMA_NO_VLAN);
 }
 
-int virtio_rdma_gid_del(VirtIORdma *s, const VirtIORdmaReq *req,
-                        VirtIORdmaRsp *rsp)
+int virtio_rdma_gid_del(VirtIORdma *s, const void *req, void *rsp)
 {
-    return rdma_hca_check_port(req->gid.port)
-           ? rdma_hca_gid_del(&s->hca, req->gid.index) : -EINVAL;
+    const struct virtio_rdma_del_gid_req *cmd = req;
+
+    return rdma_hca_check_port(le32_to_cpu(cmd->port_num))
+           ? rdma_hca_gid_del(&s->hca, le16_to_cpu(cmd->index)) : -EINVAL;
 }
 
-int virtio_rdma_counters_query(VirtIORdma *s, const VirtIORdmaReq *req,
-                               VirtIORdmaRsp *rsp)
+static void put_counters(uint8_t *rsp, const uint64_t *counters)
 {
+    for (unsigned i = 0; i < VIRTIO_RDMA_NUM_COUNTERS; i++) {
+        stq_le_p(rsp + i * sizeof(*counters), counters[i]);
+    }
+}
+
+int virtio_rdma_counters_query(VirtIORdma *s, const void *req, void *rsp)
+{
+    const struct virtio_rdma_query_counters_req *cmd = req;
+    uint64_t counters[RDMA_NUM_COUNTERS];
     int ret;
 
-    if (!rdma_hca_check_port(req->query_port.port)) {
+    if (!rdma_hca_check_port(cmd->port)) {
         return -EINVAL;
     }
     ret = rdma_hca_counters_update(&s->hca);
     if (!ret) {
-        rdma_hca_counters_get(&s->hca, rsp->counters);
+        rdma_hca_counters_get(&s->hca, counters);
+        put_counters(rsp, counters);
     }
     return ret;
 }
 
-int virtio_rdma_qp_counters_query(VirtIORdma *s, const VirtIORdmaReq *req,
-                                  VirtIORdmaRsp *rsp)
+int virtio_rdma_qp_counters_query(VirtIORdma *s, const void *req, void *rsp)
 {
-    uint32_t n = req->qp_counters.num_qps;
+    const struct virtio_rdma_query_qp_counters_req *cmd = req;
+    uint64_t counters[RDMA_NUM_COUNTERS] = {};
+    uint32_t n = le32_to_cpu(cmd->num_qps);
 
     if (!rdma_hca_check_range("num_qps", n, 1, VIRTIO_RDMA_MAX_COUNTER_QPS)) {
         return -EINVAL;
     }
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t qpn = req->qp_counters.qpn[i];
+        uint32_t qpn = le32_to_cpu(cmd->qpn[i]);
 
         if (!rdma_hca_table_get(&s->hca.qps, qpn)) {
             qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: counters of queue "
                           "pair %u, which does not exist\n", qpn);
             return -ENOENT;
         }
-        if (s->hca.bc->query_counters(s->hca.backend, qpn, rsp->counters)) {
+        if (s->hca.bc->query_counters(s->hca.backend, qpn, counters)) {
             return -ENOENT;
         }
     }
+    put_counters(rsp, counters);
     return 0;
 }

@@ -5,6 +5,7 @@
  * and makes the object.
  */
 #include "qemu/osdep.h"
+#include "qemu/bswap.h"
 #include "qemu/log.h"
 #include "cmd.h"
 
@@ -17,29 +18,37 @@ static bool check_may_have_vq(VirtIORdma *s, const char *kind)
     return !s->hca.ctx;
 }
 
+/* Completion queues and event queues */
+
 /* Without the feature these fields have no meaning. */
-static uint32_t cq_flags(VirtIORdma *s, const VirtIORdmaReq *req)
+static uint32_t cq_flags(VirtIORdma *s,
+                         const struct virtio_rdma_create_cq_req *cmd)
 {
-    return virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT) ? req->create_cq.flags : 0;
+    return virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT) ? le32_to_cpu(cmd->flags)
+                                                    : 0;
 }
 
-static int check_cqn(VirtIORdma *s, uint32_t cqn, const VirtIORdmaReq *req)
+static int check_cqn(VirtIORdma *s, uint32_t cqn, const void *req)
 {
+    const struct virtio_rdma_create_cq_req *cmd = req;
     bool deep = virtio_rdma_is_v1(s) &&
-                !(cq_flags(s, req) & VIRTIO_RDMA_CQ_EVENTS);
+                !(cq_flags(s, cmd) & VIRTIO_RDMA_CQ_EVENTS);
 
-    if (cq_flags(s, req) & VIRTIO_RDMA_CQ_DIRECT) {
-        return 0;
-    }
     return virtio_rdma_vq_check(s, VIRTIO_RDMA_CQ_VQ(cqn),
-                                deep ? 0 : req->create_cq.cqe);
+                                deep ? 0 : le32_to_cpu(cmd->cqe));
 }
 
-static int check_cq_flags(VirtIORdma *s, const VirtIORdmaReq *req,
-                          VirtIORdmaCq **eq)
+static const VirtIORdmaCqOps *cq_ops_of(uint32_t flags)
 {
-    uint32_t flags = cq_flags(s, req);
-    uint32_t eqn = req->create_cq.eqn;
+    return flags & VIRTIO_RDMA_CQ_EVENTS ? &virtio_rdma_eq_ops :
+           flags & VIRTIO_RDMA_CQ_DIRECT ? &virtio_rdma_cq_slots_ops
+                                         : &virtio_rdma_cq_vq_ops;
+}
+
+static int check_cq(VirtIORdma *s, const struct virtio_rdma_create_cq_req *cmd,
+                    uint32_t flags, VirtIORdmaCq **eq)
+{
+    uint32_t eqn = le32_to_cpu(cmd->eqn);
 
     if (!rdma_hca_check_flags("flags", flags, VIRTIO_RDMA_CQ_DIRECT |
                                               VIRTIO_RDMA_CQ_EVENTS)) {
@@ -56,106 +65,90 @@ static int check_cq_flags(VirtIORdma *s, const VirtIORdmaReq *req,
             return -ENOENT;
         }
     }
-    return 0;
+    return rdma_hca_check_range("cqe", le32_to_cpu(cmd->cqe), 1,
+                                cq_ops_of(flags)->max_cqe(s)) &&
+           (flags || check_may_have_vq(s, "CQ")) ? 0 : -EINVAL;
 }
 
-static const VirtIORdmaCqOps *cq_ops_of(uint32_t flags)
+static int start_direct_cq(VirtIORdma *s, VirtIORdmaCq *cq,
+                           const struct virtio_rdma_create_cq_req *cmd)
 {
-    return flags & VIRTIO_RDMA_CQ_EVENTS ? &virtio_rdma_eq_ops :
-           flags & VIRTIO_RDMA_CQ_DIRECT ? &virtio_rdma_cq_slots_ops
-                                         : &virtio_rdma_cq_vq_ops;
-}
-
-static int add_cq(VirtIORdma *s, const VirtIORdmaReq *req, uint32_t cqn,
-                  VirtIORdmaCq *eq, VirtIORdmaCq **cq)
-{
-    uint32_t cqe = req->create_cq.cqe;
-    bool events = cq_flags(s, req) & VIRTIO_RDMA_CQ_EVENTS;
-    VirtIORdmaDirectCq direct = req->create_cq.direct;
-    RdmaHcaExtents pages;
+    RdmaHcaPages pages = VIRTIO_RDMA_QUEUE_PAGES(cmd);
     int ret;
 
-    if (!(cq_flags(s, req) & VIRTIO_RDMA_CQ_DIRECT)) {
-        if (!events && !check_may_have_vq(s, "CQ")) {
-            return -EINVAL;
-        }
-        *cq = virtio_rdma_cq_add(s, cqn, cqe);
-        (*cq)->core.is_eq = events;
-        virtio_rdma_cq_start_vq(s, *cq);
-        return 0;
-    }
-    ret = virtio_rdma_direct_cq_check(cqe, &direct);
+    cq->depth_shift = cmd->depth_shift;
+    ret = virtio_rdma_direct_cq_check(cq->core.cqe, cq->depth_shift, &pages);
     if (!ret) {
-        ret = rdma_hca_extents_read_on(&s->hca, &direct.pages, &pages);
+        ret = rdma_hca_extents_read_on(&s->hca, &pages, &cq->pages);
     }
-    if (ret) {
-        return ret;
+    if (!ret) {
+        virtio_rdma_direct_cq_start(cq);
     }
-    *cq = virtio_rdma_cq_add(s, cqn, cqe);
-    (*cq)->pages = pages;
-    virtio_rdma_direct_cq_start(*cq, &direct);
-    if (eq) {
-        virtio_rdma_eq_attach(*cq, eq);
-    }
-    return 0;
+    return ret;
 }
 
-int virtio_rdma_cq_create(VirtIORdma *s, const VirtIORdmaReq *req,
-                          VirtIORdmaRsp *rsp)
+int virtio_rdma_cq_create(VirtIORdma *s, const void *req, void *rsp)
 {
-    uint32_t flags = cq_flags(s, req);
+    const struct virtio_rdma_create_cq_req *cmd = req;
+    struct virtio_rdma_cqn *p = rsp;
+    uint32_t flags = cq_flags(s, cmd);
+    RdmaHcaTable *t = &s->hca.cqs;
+    g_autofree VirtIORdmaCq *cq = g_new0(VirtIORdmaCq, 1);
     VirtIORdmaCq *eq = NULL;
-    VirtIORdmaCq *cq;
-    uint32_t cqn;
-    int ret = check_cq_flags(s, req, &eq);
+    int ret = check_cq(s, cmd, flags, &eq);
 
     if (ret) {
         return ret;
     }
-    if (!rdma_hca_check_range("cqe", req->create_cq.cqe, 1,
-                              cq_ops_of(flags)->max_cqe(s))) {
-        return -EINVAL;
-    }
-    ret = virtio_rdma_vq_find_id(s, &s->hca.cqs, s->hca.cqs.first,
-                                 flags & VIRTIO_RDMA_CQ_DIRECT ? s->hca.cqs.end
-                                                               : s->max_vq_cq,
-                                 check_cqn, req, &cqn);
-    if (!ret) {
-        ret = add_cq(s, req, cqn, eq, &cq);
+    cq->core.cqe = le32_to_cpu(cmd->cqe);
+    cq->core.is_eq = flags & VIRTIO_RDMA_CQ_EVENTS;
+    cq->eqn = VIRTIO_RDMA_EQN_NONE;
+    if (flags & VIRTIO_RDMA_CQ_DIRECT) {
+        ret = !rdma_hca_table_find(t, &cq->core.cqn)
+              ? -ENOMEM : start_direct_cq(s, cq, cmd);
+    } else {
+        ret = virtio_rdma_vq_find_id(s, t, t->first, s->max_vq_cq, check_cqn,
+                                     cmd, &cq->core.cqn);
     }
     if (ret) {
         return ret;
     }
-    rsp->create.id = cqn;
-    return rdma_hca_cq_create(&s->hca, &cq->core);
+    if (!(flags & VIRTIO_RDMA_CQ_DIRECT)) {
+        virtio_rdma_cq_start_vq(s, cq);
+    } else if (eq) {
+        virtio_rdma_eq_attach(cq, eq);
+    }
+    p->cqn = cpu_to_le32(cq->core.cqn);
+    return rdma_hca_cq_create(&s->hca, &g_steal_pointer(&cq)->core);
 }
 
-int virtio_rdma_cq_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
-                           VirtIORdmaRsp *rsp)
+int virtio_rdma_cq_destroy(VirtIORdma *s, const void *req, void *rsp)
 {
-    return rdma_hca_cq_destroy(&s->hca, req->destroy.id);
+    const struct virtio_rdma_cqn *cmd = req;
+
+    return rdma_hca_cq_destroy(&s->hca, le32_to_cpu(cmd->cqn));
 }
 
-int virtio_rdma_cq_resize(VirtIORdma *s, const VirtIORdmaReq *req,
-                          VirtIORdmaRsp *rsp)
+int virtio_rdma_cq_resize(VirtIORdma *s, const void *req, void *rsp)
 {
-    RdmaHcaCq *core = rdma_hca_cq_get(&s->hca, req->resize_cq.cqn);
+    const struct virtio_rdma_resize_cq_req *cmd = req;
+    RdmaHcaCq *core = rdma_hca_cq_get(&s->hca, le32_to_cpu(cmd->cqn));
     VirtIORdmaCq *cq = core ? virtio_rdma_cq(core) : NULL;
 
     if (!cq) {
         return -ENOENT;
     }
-    return rdma_hca_check_range("cqe", req->resize_cq.cqe, 1,
+    return rdma_hca_check_range("cqe", le32_to_cpu(cmd->cqe), 1,
                                 virtio_rdma_cq_ops(cq)->max_cqe(s))
-           ? virtio_rdma_cq_ops(cq)->resize(s, cq, req) : -EINVAL;
+           ? virtio_rdma_cq_ops(cq)->resize(s, cq, cmd) : -EINVAL;
 }
 
-int virtio_rdma_cq_req_notify(VirtIORdma *s, const VirtIORdmaReq *req,
-                              VirtIORdmaRsp *rsp)
+int virtio_rdma_cq_req_notify(VirtIORdma *s, const void *req, void *rsp)
 {
-    RdmaHcaCq *core = rdma_hca_cq_get(&s->hca, req->notify.cqn);
+    const struct virtio_rdma_req_notify_cq_req *cmd = req;
+    RdmaHcaCq *core = rdma_hca_cq_get(&s->hca, le32_to_cpu(cmd->cqn));
     VirtIORdmaCq *cq = core ? virtio_rdma_cq(core) : NULL;
-    uint32_t flags = req->notify.flags;
+    uint32_t flags = le32_to_cpu(cmd->flags);
 
     if (!cq) {
         return -ENOENT;
@@ -178,135 +171,152 @@ int virtio_rdma_cq_req_notify(VirtIORdma *s, const VirtIORdmaReq *req,
     return 0;
 }
 
+/* Shared receive queues */
+
 /* Without the feature these fields have no meaning. */
-static uint32_t srq_flags(VirtIORdma *s, const VirtIORdmaReq *req)
+static uint32_t srq_flags(VirtIORdma *s,
+                          const struct virtio_rdma_create_srq_req *cmd)
 {
-    return virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT) ? req->create_srq.flags : 0;
+    return virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT) ? le32_to_cpu(cmd->flags)
+                                                    : 0;
 }
 
 /* The ring must hold max_wr WQEs, which wait there for messages. */
-static int check_srqn(VirtIORdma *s, uint32_t srqn, const VirtIORdmaReq *req)
+static int check_srqn(VirtIORdma *s, uint32_t srqn, const void *req)
 {
-    if (srq_flags(s, req) & VIRTIO_RDMA_SRQ_DIRECT) {
-        return 0;
-    }
+    const struct virtio_rdma_create_srq_req *cmd = req;
+
     return virtio_rdma_vq_check(s, virtio_rdma_srq_vq(s, srqn),
-                                req->create_srq.attr.max_wr);
+                                le32_to_cpu(cmd->max_wr));
 }
 
-static int add_srq(VirtIORdma *s, const VirtIORdmaReq *req,
-                   const RdmaSrqAttr *attr, VirtIORdmaSrq **srq)
+static int start_direct_srq(VirtIORdma *s, VirtIORdmaSrq *srq,
+                            const struct virtio_rdma_create_srq_req *cmd)
 {
-    VirtIORdmaDirectSrq direct = req->create_srq.direct;
-    RdmaHcaExtents pages;
+    RdmaHcaPages pages = VIRTIO_RDMA_QUEUE_PAGES(cmd);
     int ret;
 
-    if (!(srq_flags(s, req) & VIRTIO_RDMA_SRQ_DIRECT)) {
-        if (!check_may_have_vq(s, "SRQ")) {
-            return -EINVAL;
-        }
-        *srq = virtio_rdma_srq_add(s, attr);
-        virtio_rdma_srq_use_vq(s, *srq);
-        return 0;
-    }
-    ret = virtio_rdma_direct_srq_check(s, attr, &direct);
+    srq->wq.depth_shift = cmd->depth_shift;
+    srq->wq.slot_shift = cmd->slot_shift;
+    srq->doorbell = le16_to_cpu(cmd->doorbell);
+    ret = virtio_rdma_direct_srq_check(s, srq, &pages);
     if (!ret) {
-        ret = rdma_hca_extents_read_on(&s->hca, &direct.pages, &pages);
+        ret = rdma_hca_extents_read_on(&s->hca, &pages, &srq->pages);
     }
-    if (ret) {
-        return ret;
+    if (!ret) {
+        virtio_rdma_direct_srq_start(srq);
     }
-    *srq = virtio_rdma_srq_add(s, attr);
-    (*srq)->pages = pages;
-    virtio_rdma_direct_srq_start(*srq, &direct);
-    return 0;
+    return ret;
 }
 
-int virtio_rdma_srq_create(VirtIORdma *s, const VirtIORdmaReq *req,
-                           VirtIORdmaRsp *rsp)
+static int start_vq_srq(VirtIORdma *s, VirtIORdmaSrq *srq,
+                        const struct virtio_rdma_create_srq_req *cmd)
 {
-    uint32_t flags = srq_flags(s, req);
-    RdmaSrqAttr attr = req->create_srq.attr;
-    VirtIORdmaSrq *srq;
+    RdmaHcaTable *t = &s->hca.srqs;
+    int ret = !check_may_have_vq(s, "SRQ") ? -EINVAL :
+              virtio_rdma_vq_find_id(s, t, t->first, s->max_vq_srq, check_srqn,
+                                     cmd, &srq->core.attr.srqn);
+
+    if (!ret) {
+        virtio_rdma_srq_use_vq(s, srq);
+    }
+    return ret;
+}
+
+int virtio_rdma_srq_create(VirtIORdma *s, const void *req, void *rsp)
+{
+    const struct virtio_rdma_create_srq_req *cmd = req;
+    struct virtio_rdma_srqn *p = rsp;
+    uint32_t flags = srq_flags(s, cmd);
+    g_autofree VirtIORdmaSrq *srq = g_new0(VirtIORdmaSrq, 1);
+    RdmaSrqAttr *attr = &srq->core.attr;
+    uint32_t srqn;
     int ret;
 
+    attr->pdn = le32_to_cpu(cmd->pdn);
+    attr->max_wr = le32_to_cpu(cmd->max_wr);
+    attr->max_sge = le32_to_cpu(cmd->max_sge);
+    attr->limit = le32_to_cpu(cmd->limit);
     if (!rdma_hca_check_flags("flags", flags, VIRTIO_RDMA_SRQ_DIRECT)) {
         return -EINVAL;
     }
-    ret = rdma_hca_srq_check(&s->hca, &attr);
-    if (!ret) {
-        ret = virtio_rdma_vq_find_id(s, &s->hca.srqs, s->hca.srqs.first,
-                                     flags & VIRTIO_RDMA_SRQ_DIRECT
-                                     ? s->hca.srqs.end : s->max_vq_srq,
-                                     check_srqn, req, &attr.srqn);
+    ret = rdma_hca_srq_check(&s->hca, attr);
+    if (ret) {
+        return ret;
     }
-    if (!ret) {
-        ret = add_srq(s, req, &attr, &srq);
-    }
-    if (!ret) {
-        ret = rdma_hca_srq_create(&s->hca, &srq->core);
+    if (!(flags & VIRTIO_RDMA_SRQ_DIRECT)) {
+        ret = start_vq_srq(s, srq, cmd);
+    } else if (rdma_hca_table_find(&s->hca.srqs, &attr->srqn)) {
+        ret = start_direct_srq(s, srq, cmd);
+    } else {
+        ret = -ENOMEM;
     }
     if (ret) {
         return ret;
     }
-    virtio_rdma_srq_set_notifier(s, attr.srqn, true);
-    rsp->create.id = attr.srqn;
-    return 0;
-}
-
-int virtio_rdma_srq_modify(VirtIORdma *s, const VirtIORdmaReq *req,
-                           VirtIORdmaRsp *rsp)
-{
-    return rdma_hca_srq_modify(&s->hca, req->srq.srqn, req->srq.limit);
-}
-
-int virtio_rdma_srq_query(VirtIORdma *s, const VirtIORdmaReq *req,
-                          VirtIORdmaRsp *rsp)
-{
-    return rdma_hca_srq_query(&s->hca, req->srq.srqn, &rsp->query_srq.attr);
-}
-
-int virtio_rdma_srq_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
-                            VirtIORdmaRsp *rsp)
-{
-    return rdma_hca_srq_destroy(&s->hca, req->destroy.id);
-}
-
-static int check_qpn(VirtIORdma *s, uint32_t qpn, const VirtIORdmaReq *req)
-{
-    const RdmaQpCap *cap = &req->create_qp.cap;
-    int sq, rq;
-
-    if (req->create_qp.flags & VIRTIO_RDMA_QP_DIRECT) {
-        return 0;
+    srqn = attr->srqn;
+    ret = rdma_hca_srq_create(&s->hca, &g_steal_pointer(&srq)->core);
+    if (!ret) {
+        virtio_rdma_srq_set_notifier(s, srqn, true);
+        p->srqn = cpu_to_le32(srqn);
     }
-    sq = virtio_rdma_vq_check(s, VIRTIO_RDMA_SQ_VQ(s->max_vq_cq, qpn),
-                              cap->max_send_wr);
-    rq = req->create_qp.flags & VIRTIO_RDMA_QP_SRQ
-         ? 0
-         : virtio_rdma_vq_check(s, VIRTIO_RDMA_RQ_VQ(s->max_vq_cq, qpn),
-                                cap->max_recv_wr);
-
-    return sq == -ENOMEM ? sq : rq ? rq : sq;
+    return ret;
 }
 
-static int find_qpn(VirtIORdma *s, const VirtIORdmaReq *req, uint32_t *qpn)
+int virtio_rdma_srq_modify(VirtIORdma *s, const void *req, void *rsp)
 {
-    uint32_t end = req->create_qp.flags & VIRTIO_RDMA_QP_DIRECT
-                   ? s->hca.qps.end : s->max_vq_qp;
+    const struct virtio_rdma_modify_srq_req *cmd = req;
 
-    if (req->create_qp.qp_type != RDMA_QPT_GSI) {
-        return virtio_rdma_vq_find_id(s, &s->hca.qps, RDMA_QPN_GSI + 1, end,
-                                      check_qpn, req, qpn);
+    return rdma_hca_srq_modify(&s->hca, le32_to_cpu(cmd->srqn),
+                               le32_to_cpu(cmd->limit));
+}
+
+int virtio_rdma_srq_query(VirtIORdma *s, const void *req, void *rsp)
+{
+    const struct virtio_rdma_srqn *cmd = req;
+    struct virtio_rdma_query_srq_rsp *p = rsp;
+    RdmaSrqAttr attr = {};
+    int ret = rdma_hca_srq_query(&s->hca, le32_to_cpu(cmd->srqn), &attr);
+
+    p->max_wr = cpu_to_le32(attr.max_wr);
+    p->max_sge = cpu_to_le32(attr.max_sge);
+    p->limit = cpu_to_le32(attr.limit);
+    return ret;
+}
+
+int virtio_rdma_srq_destroy(VirtIORdma *s, const void *req, void *rsp)
+{
+    const struct virtio_rdma_srqn *cmd = req;
+
+    return rdma_hca_srq_destroy(&s->hca, le32_to_cpu(cmd->srqn));
+}
+
+/* Queue pairs */
+
+static int check_qpn(VirtIORdma *s, uint32_t qpn, const void *req)
+{
+    const struct virtio_rdma_create_qp_req *cmd = req;
+    int sq = virtio_rdma_vq_check(s, VIRTIO_RDMA_SQ_VQ(s->max_vq_cq, qpn),
+                                  le32_to_cpu(cmd->max_send_wr));
+    int rq = le32_to_cpu(cmd->flags) & VIRTIO_RDMA_QP_SRQ ? 0 :
+             virtio_rdma_vq_check(s, VIRTIO_RDMA_RQ_VQ(s->max_vq_cq, qpn),
+                                  le32_to_cpu(cmd->max_recv_wr));
+
+    return sq == -ENOMEM ? sq : rq ?: sq;
+}
+
+static int find_vq_qpn(VirtIORdma *s, const struct virtio_rdma_create_qp_req *cmd,
+                       uint32_t *qpn)
+{
+    if (cmd->qp_type != RDMA_QPT_GSI) {
+        return virtio_rdma_vq_find_id(s, &s->hca.qps, RDMA_QPN_GSI + 1,
+                                      s->max_vq_qp, check_qpn, cmd, qpn);
     }
-    *qpn = RDMA_QPN_GSI;
-    if (RDMA_QPN_GSI >= end) {
+    if (RDMA_QPN_GSI >= s->max_vq_qp) {
         return -ENOMEM;
     }
-    if (rdma_hca_table_get(&s->hca.qps, RDMA_QPN_GSI)) {
-        return -EBUSY;
-    }
-    return check_qpn(s, RDMA_QPN_GSI, req);
+    return rdma_hca_qp_find(&s->hca, RDMA_QPT_GSI, qpn) ?:
+           check_qpn(s, *qpn, cmd);
 }
 
 static int check_qp_flags(VirtIORdma *s, uint32_t flags)
@@ -327,11 +337,10 @@ static int check_qp_flags(VirtIORdma *s, uint32_t flags)
     return 0;
 }
 
-static int check_qp(VirtIORdma *s, const VirtIORdmaReq *req,
+static int check_qp(VirtIORdma *s, uint32_t flags, uint8_t sq_sig_type,
                     RdmaQpInitAttr *init)
 {
     const RdmaBackendLimits *l = &s->hca.limits;
-    uint32_t flags = req->create_qp.flags;
     int ret = check_qp_flags(s, flags);
 
     if (!ret) {
@@ -339,8 +348,7 @@ static int check_qp(VirtIORdma *s, const VirtIORdmaReq *req,
                                 flags & VIRTIO_RDMA_QP_DIRECT
                                 ? l->max_qp_wr_direct : l->max_qp_wr);
     }
-    if (!ret && !rdma_hca_check_range("sq_sig_type",
-                                      req->create_qp.sq_sig_type,
+    if (!ret && !rdma_hca_check_range("sq_sig_type", sq_sig_type,
                                       VIRTIO_RDMA_SIGNAL_ALL_WR,
                                       VIRTIO_RDMA_SIGNAL_REQ_WR)) {
         ret = -EINVAL;
@@ -348,98 +356,124 @@ static int check_qp(VirtIORdma *s, const VirtIORdmaReq *req,
     return ret;
 }
 
-static int add_qp(VirtIORdma *s, const VirtIORdmaReq *req,
-                  const RdmaQpInitAttr *init, VirtIORdmaQp **qp)
+static int start_direct_qp(VirtIORdma *s, VirtIORdmaQp *qp,
+                           const struct virtio_rdma_create_qp_req *cmd)
 {
-    VirtIORdmaDirectQp direct = req->create_qp.direct;
-    RdmaHcaExtents pages;
+    RdmaHcaPages pages = VIRTIO_RDMA_QUEUE_PAGES(cmd);
+    int ret = rdma_hca_qp_find(&s->hca, cmd->qp_type, &qp->core.init.qpn);
+
+    qp->sq.depth_shift = cmd->sq_depth_shift;
+    qp->sq.slot_shift = cmd->sq_slot_shift;
+    qp->rq.depth_shift = cmd->rq_depth_shift;
+    qp->rq.slot_shift = cmd->rq_slot_shift;
+    qp->doorbell = le16_to_cpu(cmd->doorbell);
+    if (!ret) {
+        ret = virtio_rdma_direct_qp_check(s, qp, &pages);
+    }
+    if (!ret) {
+        ret = rdma_hca_extents_read_on(&s->hca, &pages, &qp->pages);
+    }
+    if (!ret) {
+        virtio_rdma_direct_qp_start(qp);
+    }
+    return ret;
+}
+
+static int start_vq_qp(VirtIORdma *s, VirtIORdmaQp *qp,
+                       const struct virtio_rdma_create_qp_req *cmd)
+{
+    int ret = find_vq_qpn(s, cmd, &qp->core.init.qpn);
+
+    if (!ret && !check_may_have_vq(s, "QP")) {
+        ret = -EINVAL;
+    }
+    if (!ret) {
+        virtio_rdma_qp_use_vqs(s, qp);
+    }
+    return ret;
+}
+
+int virtio_rdma_qp_create(VirtIORdma *s, const void *req, void *rsp)
+{
+    const struct virtio_rdma_create_qp_req *cmd = req;
+    struct virtio_rdma_create_qp_rsp *p = rsp;
+    uint32_t flags = le32_to_cpu(cmd->flags);
+    VirtIORdmaQp *qp = g_new0(VirtIORdmaQp, 1);
+    RdmaQpInitAttr *init = &qp->core.init;
     int ret;
 
-    if (!(req->create_qp.flags & VIRTIO_RDMA_QP_DIRECT)) {
-        if (!check_may_have_vq(s, "QP")) {
-            return -EINVAL;
-        }
-        *qp = virtio_rdma_qp_add(s, init);
-        virtio_rdma_qp_use_vqs(s, *qp);
-        return 0;
-    }
-    ret = virtio_rdma_direct_qp_check(s, init, &direct);
-    if (!ret) {
-        ret = rdma_hca_extents_read_on(&s->hca, &direct.pages, &pages);
-    }
-    if (ret) {
-        return ret;
-    }
-    *qp = virtio_rdma_qp_add(s, init);
-    (*qp)->pages = pages;
-    virtio_rdma_direct_qp_start(*qp, &direct);
-    return 0;
-}
-
-int virtio_rdma_qp_create(VirtIORdma *s, const VirtIORdmaReq *req,
-                          VirtIORdmaRsp *rsp)
-{
-    uint32_t flags = req->create_qp.flags;
-    RdmaQpInitAttr init = {
-        .pdn = req->create_qp.pdn,
-        .qp_type = req->create_qp.qp_type,
-        .sq_sig_all = req->create_qp.sq_sig_type ==
-                      VIRTIO_RDMA_SIGNAL_ALL_WR,
-        .send_cqn = req->create_qp.send_cqn,
-        .recv_cqn = req->create_qp.recv_cqn,
+    *init = (RdmaQpInitAttr) {
+        .pdn = le32_to_cpu(cmd->pdn),
+        .qp_type = cmd->qp_type,
+        .sq_sig_all = cmd->sq_sig_type == VIRTIO_RDMA_SIGNAL_ALL_WR,
+        .send_cqn = le32_to_cpu(cmd->send_cqn),
+        .recv_cqn = le32_to_cpu(cmd->recv_cqn),
         .has_srq = flags & VIRTIO_RDMA_QP_SRQ,
-        .srqn = flags & VIRTIO_RDMA_QP_SRQ ? req->create_qp.srqn : 0,
-        .cap = req->create_qp.cap,
+        .srqn = flags & VIRTIO_RDMA_QP_SRQ ? le32_to_cpu(cmd->srqn) : 0,
+        .cap.max_send_wr = le32_to_cpu(cmd->max_send_wr),
+        .cap.max_recv_wr = le32_to_cpu(cmd->max_recv_wr),
+        .cap.max_send_sge = le32_to_cpu(cmd->max_send_sge),
+        .cap.max_recv_sge = le32_to_cpu(cmd->max_recv_sge),
+        .cap.max_inline_data = le32_to_cpu(cmd->max_inline_data),
         .block_mcast_loopback = flags & VIRTIO_RDMA_QP_BLOCK_MCAST_LOOPBACK,
     };
-    VirtIORdmaQp *qp;
-    int ret = check_qp(s, req, &init);
-
+    ret = check_qp(s, flags, cmd->sq_sig_type, init);
     if (!ret) {
-        ret = find_qpn(s, req, &init.qpn);
-    }
-    if (!ret) {
-        ret = add_qp(s, req, &init, &qp);
-    }
-    if (!ret) {
-        ret = rdma_hca_qp_create(&s->hca, &qp->core);
+        ret = flags & VIRTIO_RDMA_QP_DIRECT ? start_direct_qp(s, qp, cmd)
+                                            : start_vq_qp(s, qp, cmd);
     }
     if (ret) {
+        g_free(qp);
         return ret;
     }
-    virtio_rdma_qp_set_notifiers(s, init.qpn, true);
-    rsp->create.id = init.qpn;
-    rsp->create.wire_qpn = qp->core.init.wire_qpn;
-    return 0;
+    ret = rdma_hca_qp_create(&s->hca, &qp->core);
+    if (!ret) {
+        virtio_rdma_qp_set_notifiers(s, init->qpn, true);
+        p->qpn = cpu_to_le32(init->qpn);
+        p->wire_qpn = cpu_to_le32(init->wire_qpn);
+    }
+    return ret;
 }
 
-int virtio_rdma_qp_modify(VirtIORdma *s, const VirtIORdmaReq *req,
-                          VirtIORdmaRsp *rsp)
+int virtio_rdma_qp_modify(VirtIORdma *s, const void *req, void *rsp)
 {
-    return rdma_hca_qp_modify(&s->hca, req->qp.qpn, req->qp.attr_mask,
-                              &req->qp.attr);
+    const struct virtio_rdma_modify_qp_req *cmd = req;
+    RdmaQpAttr attr;
+
+    virtio_rdma_codec_get_qp_attr(&cmd->attr, &attr);
+    return rdma_hca_qp_modify(&s->hca, le32_to_cpu(cmd->qpn),
+                              le32_to_cpu(cmd->attr_mask), &attr);
 }
 
-int virtio_rdma_qp_query(VirtIORdma *s, const VirtIORdmaReq *req,
-                         VirtIORdmaRsp *rsp)
+int virtio_rdma_qp_query(VirtIORdma *s, const void *req, void *rsp)
 {
-    return rdma_hca_qp_query(&s->hca, req->qp.qpn, &rsp->query_qp.attr);
+    const struct virtio_rdma_query_qp_req *cmd = req;
+    RdmaQpAttr attr = {};
+    int ret = rdma_hca_qp_query(&s->hca, le32_to_cpu(cmd->qpn), &attr);
+
+    virtio_rdma_codec_put_qp_attr(rsp, &attr);
+    return ret;
 }
 
-int virtio_rdma_qp_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
-                           VirtIORdmaRsp *rsp)
+int virtio_rdma_qp_destroy(VirtIORdma *s, const void *req, void *rsp)
 {
-    return rdma_hca_qp_destroy(&s->hca, req->destroy.id);
+    const struct virtio_rdma_qpn *cmd = req;
+
+    return rdma_hca_qp_destroy(&s->hca, le32_to_cpu(cmd->qpn));
 }
 
-int virtio_rdma_mcast_attach(VirtIORdma *s, const VirtIORdmaReq *req,
-                             VirtIORdmaRsp *rsp)
+/* Multicast groups */
+
+int virtio_rdma_mcast_attach(VirtIORdma *s, const void *req, void *rsp)
 {
-    return rdma_hca_mcast_set(&s->hca, req->mcast.qpn, req->mcast.gid, true);
+    const struct virtio_rdma_mcast_req *cmd = req;
+
+    return rdma_hca_mcast_set(&s->hca, le32_to_cpu(cmd->qpn), cmd->gid, true);
 }
 
-int virtio_rdma_mcast_detach(VirtIORdma *s, const VirtIORdmaReq *req,
-                             VirtIORdmaRsp *rsp)
+int virtio_rdma_mcast_detach(VirtIORdma *s, const void *req, void *rsp)
 {
-    return rdma_hca_mcast_set(&s->hca, req->mcast.qpn, req->mcast.gid, false);
+    const struct virtio_rdma_mcast_req *cmd = req;
+
+    return rdma_hca_mcast_set(&s->hca, le32_to_cpu(cmd->qpn), cmd->gid, false);
 }

@@ -9,14 +9,20 @@
 #include "queue.h"
 
 /*
- * The handler of a control command checks the request, executes it and fills in
- * the response. It returns 0 or a negative errno. After an error nothing has
- * changed, and the response is undefined. After -EINPROGRESS the control queue
- * calls the handler again with the same request: in the next turn of the main
- * loop if rdma_hca_pages_reading(), otherwise after RdmaHcaOps.resume().
+ * The handler of a control command decodes and checks the request, executes it
+ * and encodes the response. @req: VIRTIO_RDMA_REQ_ROOM bytes, a copy of the
+ * driver's, 0 where the driver left them out; @rsp: VIRTIO_RDMA_RSP_ROOM bytes,
+ * all 0. Both come after the byte of the command, or of the status.
+ *
+ * It returns 0 or a negative errno. After an error nothing has changed, and the
+ * response is undefined. After -EINPROGRESS the control queue calls the handler
+ * again with the same request: in the next turn of the main loop if
+ * rdma_hca_pages_reading(), otherwise after RdmaHcaOps.resume().
  */
-typedef int VirtIORdmaHandler(VirtIORdma *s, const VirtIORdmaReq *req,
-                              VirtIORdmaRsp *rsp);
+typedef int VirtIORdmaHandler(VirtIORdma *s, const void *req, void *rsp);
+
+#define VIRTIO_RDMA_REQ_ROOM 256
+#define VIRTIO_RDMA_RSP_ROOM 256
 
 /* cmd-port.c: the port, its GIDs and counters */
 

@@ -3,9 +3,10 @@
  * Layer "codec" of the virtio-rdma device: the layout of guest bytes, which is
  * that of docs/specs/virtio-rdma.rst, little-endian and without padding.
  *
- * This is the only code that knows where a field lies in a request, a
- * response, a work queue element, a completion or configuration space. All
- * else in the device works on host structures.
+ * This is the only code that knows where a field lies in a work queue element,
+ * a completion, an event or configuration space. Handlers of control commands
+ * read their request and write their response. All else in the device works on
+ * host structures.
  */
 #ifndef HW_RDMA_VIRTIO_CODEC_H
 #define HW_RDMA_VIRTIO_CODEC_H
@@ -18,176 +19,10 @@
 
 #define VIRTIO_RDMA_CMD_MAX VIRTIO_RDMA_CMD_QUERY_QP_COUNTERS
 
-/* Room for any request, response or completion, in bytes. */
-#define VIRTIO_RDMA_REQ_ROOM 256
-#define VIRTIO_RDMA_RSP_ROOM 256
+/* Room for any completion, in bytes. */
 #define VIRTIO_RDMA_CQE_ROOM 48
 /* Room for a WQE without SGEs and inline data, in bytes. */
 #define VIRTIO_RDMA_WQE_ROOM 128
-
-/* Memory of the queues of a direct QP, as the driver describes it: unchecked */
-typedef struct VirtIORdmaDirectQp {
-    RdmaHcaPages pages;
-    /* log2 of the number of slots, and of the bytes of each */
-    uint8_t sq_depth_shift;
-    uint8_t sq_slot_shift;
-    uint8_t rq_depth_shift;
-    uint8_t rq_slot_shift;
-    uint16_t doorbell;              /* page of doorbells */
-} VirtIORdmaDirectQp;
-
-/* Memory of a direct CQ, as the driver describes it: unchecked */
-typedef struct VirtIORdmaDirectCq {
-    RdmaHcaPages pages;
-    uint8_t depth_shift;            /* log2 of the number of slots */
-} VirtIORdmaDirectCq;
-
-/* Memory of a direct SRQ, as the driver describes it: unchecked */
-typedef struct VirtIORdmaDirectSrq {
-    RdmaHcaPages pages;
-    /* log2 of the number of slots, and of the bytes of each */
-    uint8_t depth_shift;
-    uint8_t slot_shift;
-    uint16_t doorbell;              /* page of doorbells */
-} VirtIORdmaDirectSrq;
-
-/* A control request. Each command uses one member. */
-typedef union VirtIORdmaReq {
-    struct {
-        uint8_t port;
-    } query_port;
-    struct {
-        /* Not the last member, for which compilers do not check bounds */
-        uint32_t qpn[VIRTIO_RDMA_MAX_COUNTER_QPS];
-        uint32_t num_qps;           /* unchecked */
-    } qp_counters;
-    struct {
-        uint32_t cqe;
-        uint32_t flags;             /* VIRTIO_RDMA_CQ_* */
-        uint32_t eqn;
-        VirtIORdmaDirectCq direct;
-    } create_cq;
-    /* destroy_*, dereg_mr: the number of the object */
-    struct {
-        uint32_t id;
-    } destroy;
-    /* GET_DMA_MR, CREATE_MR, REG_USER_MR and REREG_MR */
-    struct {
-        uint32_t mrn;
-        uint32_t flags;             /* RDMA_REREG_* */
-        uint32_t pdn;
-        uint32_t access;
-        uint32_t max_num_sg;
-        uint64_t start;
-        RdmaHcaPages pages;
-    } mr;
-    struct {
-        uint32_t mrn;
-        RdmaHcaPages pages;
-    } map_mr;
-    struct {
-        uint32_t pdn;
-        uint32_t type;
-    } alloc_mw;
-    struct {
-        RdmaSrqAttr attr;
-        uint32_t flags;             /* VIRTIO_RDMA_SRQ_* */
-        VirtIORdmaDirectSrq direct;
-    } create_srq;
-    /* MODIFY_SRQ and QUERY_SRQ */
-    struct {
-        uint32_t srqn;
-        uint32_t limit;
-    } srq;
-    struct {
-        uint32_t qpn;
-        uint8_t gid[RDMA_GID_LEN];
-    } mcast;
-    struct {
-        uint16_t doorbell;
-        uint16_t flags;             /* VIRTIO_RDMA_SHADOW_* */
-        uint64_t addr;
-    } set_shadow;
-    struct {
-        uint32_t pdn;
-        uint8_t qp_type;
-        uint8_t sq_sig_type;
-        uint32_t send_cqn;
-        uint32_t recv_cqn;
-        RdmaQpCap cap;
-        uint32_t flags;             /* VIRTIO_RDMA_QP_* */
-        uint32_t srqn;
-        VirtIORdmaDirectQp direct;
-    } create_qp;
-    /* MODIFY_QP and QUERY_QP */
-    struct {
-        uint32_t qpn;
-        uint32_t attr_mask;
-        RdmaQpAttr attr;
-    } qp;
-    struct {
-        uint32_t port;
-        uint16_t index;
-    } query_pkey;
-    /* ADD_GID and DEL_GID */
-    struct {
-        uint8_t gid[RDMA_GID_LEN];
-        uint32_t gid_type;
-        uint16_t index;
-        uint32_t port;
-        uint16_t vlan;
-    } gid;
-    struct {
-        uint32_t cqn;
-        uint32_t flags;
-    } notify;
-    struct {
-        uint32_t cqn;
-        uint32_t cqe;
-        uint32_t used;
-        VirtIORdmaDirectCq direct;
-    } resize_cq;
-} VirtIORdmaReq;
-
-/* The data of a successful response. */
-typedef union VirtIORdmaRsp {
-    struct {
-        RdmaPortAttr attr;
-        uint32_t bad_pkey_cntr;
-        uint32_t qkey_viol_cntr;
-        uint32_t gid_tbl_len;
-        uint32_t port_cap_flags;
-        uint16_t pkey_tbl_len;
-        uint8_t phys_state;
-    } port;
-    /* create_*: the number of the object */
-    struct {
-        uint32_t id;
-        uint32_t wire_qpn;          /* CREATE_QP */
-    } create;
-    struct {
-        uint32_t mrn;
-        uint32_t lkey;
-        uint32_t rkey;
-    } mr;
-    struct {
-        uint32_t npages;
-    } map_mr;
-    struct {
-        uint32_t mwn;
-        uint32_t rkey;
-    } mw;
-    struct {
-        RdmaSrqAttr attr;
-    } query_srq;
-    struct {
-        RdmaQpAttr attr;
-    } query_qp;
-    struct {
-        uint16_t pkey;
-    } query_pkey;
-    uint64_t counters[VIRTIO_RDMA_NUM_COUNTERS];
-} VirtIORdmaRsp;
 
 /* The contents of configuration space besides constants */
 typedef struct VirtIORdmaConfigData {
@@ -210,13 +45,6 @@ typedef struct VirtIORdmaConfigData {
     uint32_t max_cq_direct;
     uint32_t max_srq_direct;
 } VirtIORdmaConfigData;
-
-/* Bytes of a command's request and response, without command and status */
-typedef struct VirtIORdmaCmdLayout {
-    uint16_t req_min;               /* later bytes may be missing: read as 0 */
-    uint16_t rsp_min;               /* with less room the command fails */
-    uint16_t rsp_host;              /* @rsp_min with F_HOST_NUMBERS; 0: same */
-} VirtIORdmaCmdLayout;
 
 /* Bytes in guest memory */
 #define VIRTIO_RDMA_CONFIG_SIZE   sizeof(struct virtio_rdma_config)
@@ -279,17 +107,12 @@ bool virtio_rdma_codec_write_slot(const RdmaRam *ram, uint64_t addr,
 void virtio_rdma_codec_put_config(uint8_t *buf,
                                   const VirtIORdmaConfigData *data);
 
-/* codec-ctrl.c: control requests and responses */
+/* codec-qp.c: attributes of a QP */
 
-extern const VirtIORdmaCmdLayout
-    virtio_rdma_codec_cmds[VIRTIO_RDMA_CMD_MAX + 1];
-
-/* @buf has VIRTIO_RDMA_REQ_ROOM bytes, with 0 for those the driver left out. */
-void virtio_rdma_codec_get_request(uint8_t cmd, const uint8_t *buf,
-                                   VirtIORdmaReq *req);
-/* Write the response to @buf, which the caller has filled with zeros. */
-void virtio_rdma_codec_put_response(uint8_t cmd, uint8_t *buf,
-                                    const VirtIORdmaRsp *rsp);
+void virtio_rdma_codec_get_qp_attr(const struct virtio_rdma_qp_attr *p,
+                                   RdmaQpAttr *attr);
+void virtio_rdma_codec_put_qp_attr(struct virtio_rdma_qp_attr *p,
+                                   const RdmaQpAttr *attr);
 
 /* codec-wqe.c: work queue elements, completions and events */
 

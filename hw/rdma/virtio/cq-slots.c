@@ -7,6 +7,7 @@
  * of the driver only when the CQ would be full otherwise, and checks the value.
  */
 #include "qemu/osdep.h"
+#include "qemu/bswap.h"
 #include "qemu/log.h"
 #include "queue.h"
 
@@ -15,22 +16,22 @@
 
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_direct_cqe) != 1 << SLOT_SHIFT);
 
-int virtio_rdma_direct_cq_check(uint32_t cqe, VirtIORdmaDirectCq *direct)
+int virtio_rdma_direct_cq_check(uint32_t cqe, uint8_t depth_shift,
+                                RdmaHcaPages *pages)
 {
     uint64_t npages;
 
-    if (!rdma_hca_check_range("depth_shift", direct->depth_shift, 0,
+    if (!rdma_hca_check_range("depth_shift", depth_shift, 0,
                               VIRTIO_RDMA_MAX_CQE_SHIFT) ||
-        !rdma_hca_check_range("slots", 1ull << direct->depth_shift, cqe,
-                              UINT32_MAX)) {
+        !rdma_hca_check_range("slots", 1ull << depth_shift, cqe, UINT32_MAX)) {
         return -EINVAL;
     }
-    npages = 1 + DIV_ROUND_UP(1ull << (direct->depth_shift + SLOT_SHIFT),
+    npages = 1 + DIV_ROUND_UP(1ull << (depth_shift + SLOT_SHIFT),
                               RDMA_PAGE_SIZE);
     /* The memory is not a region, so max_mr_size does not limit it. */
-    direct->pages.page_shift = PAGE_SHIFT;
-    direct->pages.length = npages << PAGE_SHIFT;
-    return rdma_hca_pages_check_num(&direct->pages, npages);
+    pages->page_shift = PAGE_SHIFT;
+    pages->length = npages << PAGE_SHIFT;
+    return rdma_hca_pages_check_num(pages, npages);
 }
 
 /* Count the CQEs that are not consumed. False: the driver counts wrongly. */
@@ -121,18 +122,18 @@ static bool complete(RdmaHca *hca, RdmaHcaCq *core, const RdmaWc *wc,
 }
 
 /* Read the new page list first: after the backend's resize nothing can fail. */
-static int resize(VirtIORdma *s, VirtIORdmaCq *cq, const VirtIORdmaReq *req)
+static int resize(VirtIORdma *s, VirtIORdmaCq *cq,
+                  const struct virtio_rdma_resize_cq_req *cmd)
 {
-    VirtIORdmaDirectCq direct = req->resize_cq.direct;
-    uint32_t cqe = req->resize_cq.cqe;
+    RdmaHcaPages list = VIRTIO_RDMA_QUEUE_PAGES(cmd);
+    uint32_t cqe = le32_to_cpu(cmd->cqe);
     RdmaHcaExtents pages;
     uint32_t unconsumed;
-    int ret = virtio_rdma_direct_cq_check(cqe, &direct);
+    int ret = virtio_rdma_direct_cq_check(cqe, cmd->depth_shift, &list);
 
-    if (ret) {
-        return ret;
+    if (!ret) {
+        ret = rdma_hca_extents_read_on(&s->hca, &list, &pages);
     }
-    ret = rdma_hca_extents_read_on(&s->hca, &direct.pages, &pages);
     if (ret) {
         return ret;
     }
@@ -149,7 +150,8 @@ static int resize(VirtIORdma *s, VirtIORdmaCq *cq, const VirtIORdmaReq *req)
     }
     rdma_hca_extents_free(&s->hca, &cq->pages);
     cq->pages = pages;
-    virtio_rdma_direct_cq_start(cq, &direct);
+    cq->depth_shift = cmd->depth_shift;
+    virtio_rdma_direct_cq_start(cq);
     return 0;
 }
 
@@ -172,11 +174,9 @@ const VirtIORdmaCqOps virtio_rdma_cq_slots_ops = {
     .resize = resize,
 };
 
-void virtio_rdma_direct_cq_start(VirtIORdmaCq *cq,
-                                 const VirtIORdmaDirectCq *direct)
+void virtio_rdma_direct_cq_start(VirtIORdmaCq *cq)
 {
     rdma_hca_cursor_init(&cq->slots, &cq->pages, 1);
     cq->counters = rdma_hca_extents_first(&cq->pages);
     cq->core.ops = &virtio_rdma_cq_slots_ops.core;
-    cq->depth_shift = direct->depth_shift;
 }

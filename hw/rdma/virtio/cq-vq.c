@@ -5,6 +5,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/bitops.h"
+#include "qemu/bswap.h"
 #include "qemu/iov.h"
 #include "qemu/log.h"
 #include "trace.h"
@@ -191,10 +192,11 @@ static void arm(VirtIORdma *s, VirtIORdmaCq *cq, VirtIORdmaArm type)
     trace_virtio_rdma_cq_arm(s, cq->core.cqn, cq->arm);
 }
 
-static int resize(VirtIORdma *s, VirtIORdmaCq *cq, const VirtIORdmaReq *req)
+static int resize(VirtIORdma *s, VirtIORdmaCq *cq,
+                  const struct virtio_rdma_resize_cq_req *cmd)
 {
-    uint32_t cqe = req->resize_cq.cqe;
-    uint32_t used = req->resize_cq.used;
+    uint32_t cqe = le32_to_cpu(cmd->cqe);
+    uint32_t used = le32_to_cpu(cmd->used);
 
     if (!rdma_hca_check_range("used", used, 0, cqe)) {
         return -EINVAL;
@@ -242,6 +244,7 @@ void virtio_rdma_cq_use_vq(VirtIORdma *s, VirtIORdmaCq *cq)
 
     cq->core.ops = cq->core.is_eq ? &virtio_rdma_eq_ops.core
                                   : &virtio_rdma_cq_vq_ops.core;
+    QTAILQ_INIT(&cq->events);
     cq->vq = virtio_get_queue(VIRTIO_DEVICE(s), n);
     cq->seen = virtio_queue_get_last_avail_idx(VIRTIO_DEVICE(s), n);
     clear_bit(n, s->stale_vqs);

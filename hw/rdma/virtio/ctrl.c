@@ -3,94 +3,119 @@
  * The control queue: executes one command after the other and responds to each.
  */
 #include "qemu/osdep.h"
+#include "qemu/bswap.h"
 #include "qemu/iov.h"
 #include "qemu/log.h"
 #include "trace.h"
 #include "ctrl.h"
 
+/* What a device must have for a command */
+typedef enum Need {
+    NEED_NOTHING,                   /* the command is one of the RFC's */
+    NEED_V1,                        /* F_VERSION_1, as all that follow */
+    NEED_SRQS,
+    NEED_MWS,
+    NEED_MCAST,
+    NEED_REREG,
+    NEED_COUNTERS,
+    NEED_QP_COUNTERS,
+    NEED_DIRECT,
+} Need;
+
 typedef struct Command {
     const char *name;
     VirtIORdmaHandler *handler;
-    /* Does a device of version 1 have the command? NULL: the RFC has it. */
-    bool (*has)(VirtIORdma *s);
+    /* Bytes without those of command and status */
+    uint16_t req_min;               /* later ones may be missing: 0 */
+    uint16_t rsp_size;              /* with less room the command fails */
+    Need need;
 } Command;
 
-static bool always(VirtIORdma *s)
+static bool has(VirtIORdma *s, Need need)
 {
-    return true;
+    const RdmaBackendClass *bc = s->hca.bc;
+
+    switch (need) {
+    case NEED_SRQS:
+        return s->hca.limits.max_srq;
+    case NEED_MWS:
+        return s->hca.limits.max_mw;
+    case NEED_MCAST:
+        return s->hca.limits.max_mcast_grp;
+    case NEED_REREG:
+        return bc->modify_mr;
+    case NEED_COUNTERS:
+        return bc->query_counters;
+    case NEED_QP_COUNTERS:
+        return bc->query_counters && bc->set_qp_counters;
+    case NEED_DIRECT:
+        return virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT);
+    default:
+        return true;
+    }
 }
 
-static bool has_srqs(VirtIORdma *s)
-{
-    return s->hca.limits.max_srq;
-}
-
-static bool has_mws(VirtIORdma *s)
-{
-    return s->hca.limits.max_mw;
-}
-
-static bool has_mcast(VirtIORdma *s)
-{
-    return s->hca.limits.max_mcast_grp;
-}
-
-static bool has_rereg(VirtIORdma *s)
-{
-    return s->hca.bc->modify_mr;
-}
-
-static bool has_counters(VirtIORdma *s)
-{
-    return s->hca.bc->query_counters;
-}
-
-static bool has_qp_counters(VirtIORdma *s)
-{
-    return has_counters(s) && s->hca.bc->set_qp_counters;
-}
-
-static bool has_shadows(VirtIORdma *s)
-{
-    return virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT);
-}
-
+#define COUNTERS_SIZE (VIRTIO_RDMA_NUM_COUNTERS * sizeof(uint64_t))
+#define SIZE(name) sizeof(struct virtio_rdma_##name)
+/* The fields of a request up to @field */
+#define UNTIL(name, field) offsetof(struct virtio_rdma_##name, field)
 #define CMD(cmd, ...) [VIRTIO_RDMA_CMD_##cmd] = { #cmd, __VA_ARGS__ }
 
 static const Command commands[VIRTIO_RDMA_CMD_MAX + 1] = {
-    CMD(QUERY_PORT, virtio_rdma_port_query),
-    CMD(CREATE_CQ, virtio_rdma_cq_create),
-    CMD(DESTROY_CQ, virtio_rdma_cq_destroy),
-    CMD(CREATE_PD, virtio_rdma_pd_create),
-    CMD(DESTROY_PD, virtio_rdma_pd_destroy),
-    CMD(GET_DMA_MR, virtio_rdma_mr_get_dma),
-    CMD(CREATE_MR, virtio_rdma_mr_create),
-    CMD(MAP_MR_SG, virtio_rdma_mr_map_sg),
-    CMD(REG_USER_MR, virtio_rdma_mr_reg_user),
-    CMD(DEREG_MR, virtio_rdma_mr_dereg),
-    CMD(CREATE_QP, virtio_rdma_qp_create),
-    CMD(MODIFY_QP, virtio_rdma_qp_modify),
-    CMD(QUERY_QP, virtio_rdma_qp_query),
-    CMD(DESTROY_QP, virtio_rdma_qp_destroy),
-    CMD(QUERY_PKEY, virtio_rdma_pkey_query),
-    CMD(ADD_GID, virtio_rdma_gid_add),
-    CMD(DEL_GID, virtio_rdma_gid_del),
-    CMD(REQ_NOTIFY_CQ, virtio_rdma_cq_req_notify),
-    CMD(CREATE_SRQ, virtio_rdma_srq_create, has_srqs),
-    CMD(MODIFY_SRQ, virtio_rdma_srq_modify, has_srqs),
-    CMD(QUERY_SRQ, virtio_rdma_srq_query, has_srqs),
-    CMD(DESTROY_SRQ, virtio_rdma_srq_destroy, has_srqs),
-    CMD(ALLOC_MW, virtio_rdma_mw_alloc, has_mws),
-    CMD(DEALLOC_MW, virtio_rdma_mw_dealloc, has_mws),
-    CMD(ATTACH_MCAST, virtio_rdma_mcast_attach, has_mcast),
-    CMD(DETACH_MCAST, virtio_rdma_mcast_detach, has_mcast),
-    CMD(REREG_MR, virtio_rdma_mr_rereg, has_rereg),
-    CMD(RESIZE_CQ, virtio_rdma_cq_resize, always),
-    CMD(QUERY_COUNTERS, virtio_rdma_counters_query, has_counters),
-    CMD(SET_SHADOW, virtio_rdma_doorbell_set_shadow, has_shadows),
-    CMD(QUERY_QP_COUNTERS, virtio_rdma_qp_counters_query, has_qp_counters),
+    CMD(QUERY_PORT, virtio_rdma_port_query, SIZE(query_port_req),
+        SIZE(query_port_rsp)),
+    CMD(CREATE_CQ, virtio_rdma_cq_create, UNTIL(create_cq_req, flags),
+        SIZE(cqn)),
+    CMD(DESTROY_CQ, virtio_rdma_cq_destroy, SIZE(cqn)),
+    CMD(CREATE_PD, virtio_rdma_pd_create, 0, SIZE(pdn)),
+    CMD(DESTROY_PD, virtio_rdma_pd_destroy, SIZE(pdn)),
+    CMD(GET_DMA_MR, virtio_rdma_mr_get_dma, SIZE(get_dma_mr_req),
+        SIZE(mr_rsp)),
+    CMD(CREATE_MR, virtio_rdma_mr_create, SIZE(create_mr_req), SIZE(mr_rsp)),
+    CMD(MAP_MR_SG, virtio_rdma_mr_map_sg, SIZE(map_mr_sg_req),
+        SIZE(map_mr_sg_rsp)),
+    CMD(REG_USER_MR, virtio_rdma_mr_reg_user,
+        UNTIL(reg_user_mr_req, page_shift), SIZE(mr_rsp)),
+    CMD(DEREG_MR, virtio_rdma_mr_dereg, SIZE(dereg_mr_req)),
+    CMD(CREATE_QP, virtio_rdma_qp_create, SIZE(create_qp_req), SIZE(qpn)),
+    CMD(MODIFY_QP, virtio_rdma_qp_modify, SIZE(modify_qp_req)),
+    CMD(QUERY_QP, virtio_rdma_qp_query, SIZE(query_qp_req), SIZE(qp_attr)),
+    CMD(DESTROY_QP, virtio_rdma_qp_destroy, SIZE(qpn)),
+    CMD(QUERY_PKEY, virtio_rdma_pkey_query, SIZE(query_pkey_req),
+        SIZE(query_pkey_rsp)),
+    CMD(ADD_GID, virtio_rdma_gid_add, UNTIL(add_gid_req, vlan)),
+    CMD(DEL_GID, virtio_rdma_gid_del, SIZE(del_gid_req)),
+    CMD(REQ_NOTIFY_CQ, virtio_rdma_cq_req_notify, SIZE(req_notify_cq_req)),
+    CMD(CREATE_SRQ, virtio_rdma_srq_create, UNTIL(create_srq_req, flags),
+        SIZE(srqn), NEED_SRQS),
+    CMD(MODIFY_SRQ, virtio_rdma_srq_modify, SIZE(modify_srq_req), 0,
+        NEED_SRQS),
+    CMD(QUERY_SRQ, virtio_rdma_srq_query, SIZE(srqn), SIZE(query_srq_rsp),
+        NEED_SRQS),
+    CMD(DESTROY_SRQ, virtio_rdma_srq_destroy, SIZE(srqn), 0, NEED_SRQS),
+    CMD(ALLOC_MW, virtio_rdma_mw_alloc, SIZE(alloc_mw_req),
+        SIZE(alloc_mw_rsp), NEED_MWS),
+    CMD(DEALLOC_MW, virtio_rdma_mw_dealloc, SIZE(dealloc_mw_req), 0, NEED_MWS),
+    CMD(RESIZE_CQ, virtio_rdma_cq_resize, UNTIL(resize_cq_req, queue_pages), 0,
+        NEED_V1),
+    CMD(ATTACH_MCAST, virtio_rdma_mcast_attach, SIZE(mcast_req), 0,
+        NEED_MCAST),
+    CMD(DETACH_MCAST, virtio_rdma_mcast_detach, SIZE(mcast_req), 0,
+        NEED_MCAST),
+    CMD(QUERY_COUNTERS, virtio_rdma_counters_query, SIZE(query_counters_req),
+        COUNTERS_SIZE, NEED_COUNTERS),
+    CMD(REREG_MR, virtio_rdma_mr_rereg, UNTIL(rereg_mr_req, mr.page_shift),
+        SIZE(mr_rsp), NEED_REREG),
+    CMD(SET_SHADOW, virtio_rdma_doorbell_set_shadow, SIZE(set_shadow_req), 0,
+        NEED_DIRECT),
+    CMD(QUERY_QP_COUNTERS, virtio_rdma_qp_counters_query,
+        UNTIL(query_qp_counters_req, qpn[1]), COUNTERS_SIZE, NEED_QP_COUNTERS),
 };
 
+QEMU_BUILD_BUG_ON(SIZE(modify_qp_req) > VIRTIO_RDMA_REQ_ROOM);
+QEMU_BUILD_BUG_ON(SIZE(query_qp_counters_req) > VIRTIO_RDMA_REQ_ROOM);
+QEMU_BUILD_BUG_ON(SIZE(query_port_rsp) > VIRTIO_RDMA_RSP_ROOM);
+QEMU_BUILD_BUG_ON(COUNTERS_SIZE > VIRTIO_RDMA_RSP_ROOM);
 QEMU_BUILD_BUG_ON((int)RDMA_COMMAND_QUERY_PORT + 1 !=
                   (int)VIRTIO_RDMA_CMD_QUERY_PORT);
 QEMU_BUILD_BUG_ON((int)RDMA_COMMAND_RESIZE_CQ + 1 !=
@@ -143,12 +168,12 @@ static bool have_cmd(VirtIORdma *s, uint8_t cmd)
                       "%u: the last one is %u\n", cmd, VIRTIO_RDMA_CMD_MAX);
         return false;
     }
-    if (commands[cmd].has && !virtio_rdma_is_v1(s)) {
+    if (commands[cmd].need && !virtio_rdma_is_v1(s)) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %s from a driver that did "
                       "not accept F_VERSION_1\n", commands[cmd].name);
         return false;
     }
-    if (commands[cmd].has && !commands[cmd].has(s)) {
+    if (!has(s, commands[cmd].need)) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %s: the device does not "
                       "have the command, or only with F_DIRECT\n",
                       commands[cmd].name);
@@ -160,28 +185,27 @@ static bool have_cmd(VirtIORdma *s, uint8_t cmd)
 /* Bytes of a response besides the status */
 static size_t rsp_size(VirtIORdma *s, uint8_t cmd)
 {
-    const VirtIORdmaCmdLayout *layout = &virtio_rdma_codec_cmds[cmd];
-
-    return layout->rsp_host && virtio_rdma_has(s, VIRTIO_RDMA_F_HOST_NUMBERS)
-           ? layout->rsp_host : layout->rsp_min;
+    return cmd == VIRTIO_RDMA_CMD_CREATE_QP &&
+           virtio_rdma_has(s, VIRTIO_RDMA_F_HOST_NUMBERS)
+           ? SIZE(create_qp_rsp) : commands[cmd].rsp_size;
 }
 
 /* The QP that a command is about, or RDMA_NO_QPN */
-static uint32_t qpn_of(uint8_t cmd, const VirtIORdmaReq *req)
+static uint32_t qpn_of(uint8_t cmd, const void *req)
 {
+    const struct virtio_rdma_qpn *first = req;
+
     switch (cmd) {
     case VIRTIO_RDMA_CMD_MODIFY_QP:
     case VIRTIO_RDMA_CMD_QUERY_QP:
-        return req->qp.qpn;
     case VIRTIO_RDMA_CMD_DESTROY_QP:
-        return req->destroy.id;
+        return le32_to_cpu(first->qpn);
     default:
         return RDMA_NO_QPN;
     }
 }
 
-static int handle(VirtIORdma *s, uint8_t cmd, const VirtIORdmaReq *req,
-                  VirtIORdmaRsp *rsp)
+static int handle(VirtIORdma *s, uint8_t cmd, const void *req, void *rsp)
 {
     int ret = rdma_hca_command_begin(&s->hca, cmd - 1, s->ctrl_pending,
                                      qpn_of(cmd, req));
@@ -191,11 +215,9 @@ static int handle(VirtIORdma *s, uint8_t cmd, const VirtIORdmaReq *req,
 
 /* Execute the command in @elem. Sets @rsp if this returns 0. */
 static int execute(VirtIORdma *s, const VirtQueueElement *elem, uint8_t *cmd,
-                   VirtIORdmaRsp *rsp)
+                   uint8_t *rsp)
 {
     uint8_t buf[1 + VIRTIO_RDMA_REQ_ROOM] = {};
-    const VirtIORdmaCmdLayout *layout;
-    VirtIORdmaReq req;
     size_t room, len;
     int ret;
 
@@ -216,12 +238,11 @@ static int execute(VirtIORdma *s, const VirtQueueElement *elem, uint8_t *cmd,
     if (!have_cmd(s, *cmd)) {
         return -ENOTSUP;
     }
-    layout = &virtio_rdma_codec_cmds[*cmd];
-    if (len - 1 < layout->req_min || room - 1 < rsp_size(s, *cmd)) {
+    if (len - 1 < commands[*cmd].req_min || room - 1 < rsp_size(s, *cmd)) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %s has %zu request and "
                       "%zu response bytes, less than %u or %zu\n",
-                      cmd_name(*cmd), len - 1, room - 1, layout->req_min,
-                      rsp_size(s, *cmd));
+                      cmd_name(*cmd), len - 1, room - 1,
+                      commands[*cmd].req_min, rsp_size(s, *cmd));
         return -EINVAL;
     }
 
@@ -229,25 +250,21 @@ static int execute(VirtIORdma *s, const VirtQueueElement *elem, uint8_t *cmd,
         /* The driver has changed the request in its memory: start again. */
         virtio_rdma_ctrl_forget(s);
     }
-    virtio_rdma_codec_get_request(*cmd, &buf[1], &req);
-    ret = handle(s, *cmd, &req, rsp);
+    ret = handle(s, *cmd, &buf[1], rsp);
     if (ret == -EINPROGRESS && !s->ctrl_pending) {
         s->ctrl_pending = g_memdup2(buf, sizeof(buf));
     }
     return ret;
 }
 
+/* @buf: the response after the byte of the status */
 static void answer(VirtIORdma *s, VirtQueue *vq, const VirtQueueElement *elem,
-                   uint8_t cmd, int ret, const VirtIORdmaRsp *rsp)
+                   uint8_t cmd, int ret, uint8_t *buf)
 {
-    uint8_t buf[1 + VIRTIO_RDMA_RSP_ROOM] = { status_of(s, ret) };
-    size_t len = 1;
+    size_t len = ret ? 1 : 1 + rsp_size(s, cmd);
 
+    buf[0] = status_of(s, ret);
     trace_virtio_rdma_ctrl(s, cmd_name(cmd), ret, buf[0]);
-    if (!ret) {
-        virtio_rdma_codec_put_response(cmd, &buf[1], rsp);
-        len += rsp_size(s, cmd);
-    }
     /* A failed command may have room for less than the response. */
     len = virtio_rdma_codec_write(elem, buf, len);
     virtqueue_push(vq, elem, len);
@@ -274,14 +291,14 @@ void virtio_rdma_ctrl_run(VirtIORdma *s)
     while (s->hca.cmd_budget && !rdma_backend_frees_much()) {
         g_autofree VirtQueueElement *elem =
             virtqueue_pop(vq, sizeof(VirtQueueElement));
-        VirtIORdmaRsp rsp = {};
+        uint8_t buf[1 + VIRTIO_RDMA_RSP_ROOM] = {};
         uint8_t cmd;
         int ret;
 
         if (!elem) {
             return;
         }
-        ret = execute(s, elem, &cmd, &rsp);
+        ret = execute(s, elem, &cmd, &buf[1]);
         if (ret == -EINPROGRESS) {
             virtio_rdma_vq_unpop(s, vq, elem);
             if (rdma_hca_pages_reading(&s->hca)) {
@@ -292,7 +309,7 @@ void virtio_rdma_ctrl_run(VirtIORdma *s)
         }
         virtio_rdma_ctrl_forget(s);
         rdma_work_pay(&s->hca.cmd_budget, RDMA_WORK_COMMAND);
-        answer(s, vq, elem, cmd, ret, &rsp);
+        answer(s, vq, elem, cmd, ret, buf);
     }
     qemu_bh_schedule(s->hca.bh);
 }

@@ -3,33 +3,30 @@
  * The command that gives a page of doorbells a shadow
  */
 #include "qemu/osdep.h"
+#include "qemu/bswap.h"
 #include "trace.h"
 #include "cmd.h"
 
-static int check(VirtIORdma *s, const VirtIORdmaReq *req)
+int virtio_rdma_doorbell_set_shadow(VirtIORdma *s, const void *req, void *rsp)
 {
-    return rdma_hca_check_range("doorbell", req->set_shadow.doorbell, 0,
-                                s->doorbells - 1) &&
-           rdma_hca_check_flags("flags", req->set_shadow.flags,
-                                VIRTIO_RDMA_SHADOW_ON) &&
-           rdma_hca_check_range("offset of addr in its page",
-                                req->set_shadow.addr & (RDMA_PAGE_SIZE - 1),
-                                0, 0) ? 0 : -EINVAL;
-}
+    const struct virtio_rdma_set_shadow_req *cmd = req;
+    uint16_t page = le16_to_cpu(cmd->doorbell);
+    uint16_t flags = le16_to_cpu(cmd->flags);
+    uint64_t addr = le64_to_cpu(cmd->addr);
+    int ret = 0;
 
-int virtio_rdma_doorbell_set_shadow(VirtIORdma *s, const VirtIORdmaReq *req,
-                                    VirtIORdmaRsp *rsp)
-{
-    bool on = req->set_shadow.flags & VIRTIO_RDMA_SHADOW_ON;
-    int ret = check(s, req);
-
-    if (!ret && on) {
-        ret = virtio_rdma_shadow_set(s, req->set_shadow.doorbell,
-                                     req->set_shadow.addr);
-    } else if (!ret) {
-        virtio_rdma_shadow_drop(s, req->set_shadow.doorbell);
+    if (!rdma_hca_check_range("doorbell", page, 0, s->doorbells - 1) ||
+        !rdma_hca_check_flags("flags", flags, VIRTIO_RDMA_SHADOW_ON) ||
+        !rdma_hca_check_range("offset of addr in its page",
+                              addr & (RDMA_PAGE_SIZE - 1), 0, 0)) {
+        ret = -EINVAL;
+    } else if (flags & VIRTIO_RDMA_SHADOW_ON) {
+        ret = virtio_rdma_shadow_set(s, page, addr);
+    } else {
+        virtio_rdma_shadow_drop(s, page);
     }
-    trace_virtio_rdma_doorbell_set_shadow(s, req->set_shadow.doorbell, on,
-                                          req->set_shadow.addr, ret);
+    trace_virtio_rdma_doorbell_set_shadow(s, page,
+                                          flags & VIRTIO_RDMA_SHADOW_ON, addr,
+                                          ret);
     return ret;
 }

@@ -27,7 +27,6 @@ typedef struct VirtIORdmaSlots {
     uint64_t producer;              /* address of the producer index */
     uint64_t awake;                 /* address: does the device poll? */
     uint32_t depth;                 /* power of 2 */
-    uint32_t slot_shift;
     uint32_t taken;                 /* WQEs, free-running as the producer */
     uint32_t seen;                  /* the producer when it was read last */
     bool is_awake;                  /* the device polls */
@@ -75,22 +74,27 @@ struct VirtIORdmaCq {
 typedef struct VirtIORdmaWq {
     VirtQueue *vq;                  /* or NULL */
     uint16_t seen;                  /* for virtio_rdma_ring_check() */
+    /* Of slots: log2 of their number, and of the bytes of each */
+    uint8_t depth_shift;
+    uint8_t slot_shift;
     VirtIORdmaSlots slots;
 } VirtIORdmaWq;
 
 typedef struct VirtIORdmaSrq {
     RdmaHcaSrq core;
     VirtIORdmaWq wq;
-    VirtIORdmaDirectSrq direct;     /* memory of a direct SRQ */
-    RdmaHcaExtents pages;           /* of a direct SRQ */
+    /* Of a direct SRQ: its memory, and its page of doorbells */
+    RdmaHcaExtents pages;
+    uint16_t doorbell;
 } VirtIORdmaSrq;
 
 typedef struct VirtIORdmaQp {
     RdmaHcaQp core;
     VirtIORdmaWq sq;
     VirtIORdmaWq rq;
-    VirtIORdmaDirectQp direct;      /* memory of a direct QP */
-    RdmaHcaExtents pages;           /* of a direct QP */
+    /* Of a direct QP: the memory of its queues, and its page of doorbells */
+    RdmaHcaExtents pages;
+    uint16_t doorbell;
     int64_t rung_at;                /* the last doorbell, in host time */
 } VirtIORdmaQp;
 
@@ -142,7 +146,8 @@ typedef struct VirtIORdmaCqOps {
     /* The command REQ_NOTIFY_CQ. NULL: the driver arms the CQ in memory. */
     void (*arm)(VirtIORdma *s, VirtIORdmaCq *cq, VirtIORdmaArm type);
     /* The command RESIZE_CQ; also resizes the CQ of the backend. */
-    int (*resize)(VirtIORdma *s, VirtIORdmaCq *cq, const VirtIORdmaReq *req);
+    int (*resize)(VirtIORdma *s, VirtIORdmaCq *cq,
+                  const struct virtio_rdma_resize_cq_req *cmd);
 } VirtIORdmaCqOps;
 
 extern const VirtIORdmaCqOps virtio_rdma_cq_vq_ops;
@@ -210,11 +215,21 @@ void virtio_rdma_srq_set_notifier(VirtIORdma *s, uint32_t srqn, bool assign);
 
 /* cq-slots.c: completion queues without a virtqueue */
 
+/*
+ * The page list of a direct queue, as the command @cmd describes it: unchecked
+ * until virtio_rdma_direct_*_check(), which replaces what the command has not.
+ */
+#define VIRTIO_RDMA_QUEUE_PAGES(cmd) ((RdmaHcaPages) {                  \
+        .table = le64_to_cpu((cmd)->queue_pages),                       \
+        .npages = le32_to_cpu((cmd)->queue_npages),                     \
+        .levels = (cmd)->queue_levels,                                  \
+    })
+
 /* Can a direct CQ of depth @cqe have this memory? 0 or -EINVAL. */
-int virtio_rdma_direct_cq_check(uint32_t cqe, VirtIORdmaDirectCq *direct);
+int virtio_rdma_direct_cq_check(uint32_t cqe, uint8_t depth_shift,
+                                RdmaHcaPages *pages);
 /* Make @cq a direct CQ in the memory cq->pages. */
-void virtio_rdma_direct_cq_start(VirtIORdmaCq *cq,
-                                 const VirtIORdmaDirectCq *direct);
+void virtio_rdma_direct_cq_start(VirtIORdmaCq *cq);
 
 /* eq.c: event queues */
 
@@ -274,17 +289,18 @@ void virtio_rdma_cq_forget_qp(RdmaHca *hca, RdmaHcaCq *core,
 
 /* wq-slots.c: work queues without a virtqueue */
 
-/* Can a direct QP with these attributes have this memory? 0 or -EINVAL. */
-int virtio_rdma_direct_qp_check(VirtIORdma *s, const RdmaQpInitAttr *init,
-                                VirtIORdmaDirectQp *direct);
+/*
+ * Can @qp, whose attributes and sizes of slots are set, be a direct QP in this
+ * memory? 0 or -EINVAL.
+ */
+int virtio_rdma_direct_qp_check(VirtIORdma *s, const VirtIORdmaQp *qp,
+                                RdmaHcaPages *pages);
 /* Set the form of the queues of @qp: slots in qp->pages. */
-void virtio_rdma_direct_qp_start(VirtIORdmaQp *qp,
-                                 const VirtIORdmaDirectQp *direct);
+void virtio_rdma_direct_qp_start(VirtIORdmaQp *qp);
 /* The same for an SRQ */
-int virtio_rdma_direct_srq_check(VirtIORdma *s, const RdmaSrqAttr *attr,
-                                 VirtIORdmaDirectSrq *direct);
-void virtio_rdma_direct_srq_start(VirtIORdmaSrq *srq,
-                                  const VirtIORdmaDirectSrq *direct);
+int virtio_rdma_direct_srq_check(VirtIORdma *s, const VirtIORdmaSrq *srq,
+                                 RdmaHcaPages *pages);
+void virtio_rdma_direct_srq_start(VirtIORdmaSrq *srq);
 /* The direct QP, or SRQ, if it has this page of doorbells; otherwise NULL */
 VirtIORdmaQp *virtio_rdma_direct_qp_at(VirtIORdma *s, uint32_t doorbell,
                                        uint32_t qpn);
@@ -310,8 +326,9 @@ void virtio_rdma_shadows_run(VirtIORdma *s, uint32_t *budget);
 
 /* wq-vq.c: work queues that are virtqueues */
 
-/* Set the form of the queue: virtqueue @n. */
-void virtio_rdma_wq_use_vq(VirtIORdma *s, RdmaHcaWq *wq, uint32_t n);
+/* Set the form of the queue to @form: virtqueue @n. */
+void virtio_rdma_wq_use_vq(VirtIORdma *s, RdmaHcaWq *wq, VirtIORdmaWq *form,
+                           uint32_t n);
 /* The queue of a QP or SRQ at virtqueue @n, or NULL. */
 RdmaHcaWq *virtio_rdma_wq_of_vq(VirtIORdma *s, uint32_t n);
 
@@ -325,14 +342,6 @@ void virtio_rdma_decode_recv(RdmaHca *hca, RdmaHcaWq *wq, RdmaRecvWr *wr);
 
 /* form.c: objects with queues */
 
-/* Initialize what migration does not load. */
-void virtio_rdma_cq_init(VirtIORdmaCq *cq);
-void virtio_rdma_srq_init(VirtIORdmaSrq *srq);
-void virtio_rdma_qp_init(VirtIORdmaQp *qp);
-/* Allocate an object, and add it to the core. The caller sets its form. */
-VirtIORdmaCq *virtio_rdma_cq_add(VirtIORdma *s, uint32_t cqn, uint32_t cqe);
-VirtIORdmaSrq *virtio_rdma_srq_add(VirtIORdma *s, const RdmaSrqAttr *attr);
-VirtIORdmaQp *virtio_rdma_qp_add(VirtIORdma *s, const RdmaQpInitAttr *init);
 /* Set the form of @srq, or @qp: the virtqueues of its number. */
 void virtio_rdma_srq_use_vq(VirtIORdma *s, VirtIORdmaSrq *srq);
 void virtio_rdma_qp_use_vqs(VirtIORdma *s, VirtIORdmaQp *qp);

@@ -166,7 +166,7 @@ void virtio_rdma_vqs_flush(VirtIORdma *s)
     }
 }
 
-void virtio_rdma_ring_drain_after(VirtIORdma *s, VirtQueue *vq, uint32_t n)
+void virtio_rdma_ring_drain(VirtIORdma *s, VirtQueue *vq, uint32_t n)
 {
     uint32_t ndescs = 0;
 
@@ -189,13 +189,6 @@ void virtio_rdma_ring_drain_after(VirtIORdma *s, VirtQueue *vq, uint32_t n)
     }
 }
 
-void virtio_rdma_ring_drain(VirtIORdma *s, VirtQueue *vq)
-{
-    if (virtio_rdma_active(s)) {
-        virtio_rdma_ring_drain_after(s, vq, 0);
-    }
-}
-
 int virtio_rdma_vq_check(VirtIORdma *s, uint32_t n, uint32_t size)
 {
     VirtIODevice *vdev = VIRTIO_DEVICE(s);
@@ -210,8 +203,8 @@ int virtio_rdma_vq_check(VirtIORdma *s, uint32_t n, uint32_t size)
 
 int virtio_rdma_vq_find_id(VirtIORdma *s, RdmaHcaTable *t,
                            uint32_t first, uint32_t end,
-                           VirtIORdmaCheckId *check,
-                           const VirtIORdmaReq *req, uint32_t *id)
+                           VirtIORdmaCheckId *check, const void *req,
+                           uint32_t *id)
 {
     bool full = true;
     int ret = -ENOMEM;

@@ -171,8 +171,8 @@ static void ring_direct_qp(VirtIORdma *s, VirtIORdmaQp *vqp)
         rdma_hca_qp_schedule(&s->hca, qp);
         return;
     }
-    if (note_doorbell(&s->shadows[vqp->direct.doorbell].rung_at)) {
-        virtio_rdma_shadow_wake(s, vqp->direct.doorbell);
+    if (note_doorbell(&s->shadows[vqp->doorbell].rung_at)) {
+        virtio_rdma_shadow_wake(s, vqp->doorbell);
     }
     rdma_work_pay(&s->hca.kick_budget, RDMA_WORK_POLL);
     if (!qp->srq && qp->rq.ops->wake(&s->hca, &qp->rq)) {

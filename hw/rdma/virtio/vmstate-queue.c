@@ -107,15 +107,12 @@ static const VMStateDescription vmstate_cq = {
 static bool load_direct_cq(VirtIORdma *s, VirtIORdmaCq *cq,
                            const RdmaHcaRecord *r)
 {
-    VirtIORdmaDirectCq direct = {
-        .pages.npages = cq->pages.npages,
-        .depth_shift = cq->depth_shift,
-    };
+    RdmaHcaPages list = { .npages = cq->pages.npages };
 
     if (!rdma_hca_record_check(r, !cq->core.is_eq, "events", 1,
                                "0 if direct") ||
-        !rdma_hca_record_check(r, virtio_rdma_direct_cq_check(cq->core.cqe,
-                                                              &direct) == 0,
+        !rdma_hca_record_check(r, virtio_rdma_direct_cq_check(
+                                   cq->core.cqe, cq->depth_shift, &list) == 0,
                                "pages", cq->pages.npages, "as many as it "
                                "has") ||
         !rdma_hca_record_max(r, "CQEs that are not consumed",
@@ -124,7 +121,7 @@ static bool load_direct_cq(VirtIORdma *s, VirtIORdmaCq *cq,
         !rdma_hca_record_charge(&s->hca, r, &cq->pages)) {
         return false;
     }
-    virtio_rdma_direct_cq_start(cq, &direct);
+    virtio_rdma_direct_cq_start(cq);
     return true;
 }
 
@@ -134,7 +131,6 @@ static bool load_cq(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
     VirtIORdmaCq *cq = obj;
     bool is_direct = cq->pages.npages;
 
-    virtio_rdma_cq_init(cq);
     if (!rdma_hca_record_max(r, "arm", cq->arm, is_direct
                              ? VIRTIO_RDMA_ARM_NONE : VIRTIO_RDMA_ARM_NEXT) ||
         !rdma_hca_record_check(r, !cq->n_backlog ||
@@ -202,9 +198,9 @@ bool virtio_rdma_eqs_load(VirtIORdma *s)
 static const VMStateDescription vmstate_srq = {
     .name = "virtio-rdma/srq",
     .fields = (const VMStateField[]) {
-        VMSTATE_UINT8(direct.depth_shift, VirtIORdmaSrq),
-        VMSTATE_UINT8(direct.slot_shift, VirtIORdmaSrq),
-        VMSTATE_UINT16(direct.doorbell, VirtIORdmaSrq),
+        VMSTATE_UINT8(wq.depth_shift, VirtIORdmaSrq),
+        VMSTATE_UINT8(wq.slot_shift, VirtIORdmaSrq),
+        VMSTATE_UINT16(doorbell, VirtIORdmaSrq),
         VMSTATE_RDMA_HCA_PAGES(pages, VirtIORdmaSrq),
         VMSTATE_UINT32(wq.slots.taken, VirtIORdmaSrq),
         VMSTATE_END_OF_LIST()
@@ -215,28 +211,24 @@ static bool load_srq(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
 {
     VirtIORdma *s = virtio_rdma_of(hca);
     VirtIORdmaSrq *srq = obj;
-    VirtIORdmaDirectSrq direct = srq->direct;
+    RdmaHcaPages list = { .npages = srq->pages.npages };
 
-    virtio_rdma_srq_init(srq);
     if (!srq->pages.npages) {
         if (!check_served(s, r) ||
             !check_vq(r, "srqn, with a virtqueue", s->max_vq_srq,
-                      direct.depth_shift)) {
+                      srq->wq.depth_shift)) {
             return false;
         }
         virtio_rdma_srq_use_vq(s, srq);
         return true;
     }
-    direct.pages.npages = srq->pages.npages;
-    if (!rdma_hca_record_check(r, virtio_rdma_direct_srq_check(
-                                   s, &srq->core.attr, &direct) == 0,
-                               "pages of its queue", direct.pages.npages,
+    if (!rdma_hca_record_check(r, virtio_rdma_direct_srq_check(s, srq, &list) ==
+                               0, "pages of its queue", list.npages,
                                "as many as it has") ||
         !rdma_hca_record_charge(hca, r, &srq->pages)) {
         return false;
     }
-    virtio_rdma_direct_srq_start(srq, &direct);
-    srq->wq.slots.seen = srq->wq.slots.taken;
+    virtio_rdma_direct_srq_start(srq);
     return true;
 }
 
@@ -252,11 +244,11 @@ const RdmaHcaObjectOps virtio_rdma_srqs = {
 static const VMStateDescription vmstate_qp = {
     .name = "virtio-rdma/qp",
     .fields = (const VMStateField[]) {
-        VMSTATE_UINT8(direct.sq_depth_shift, VirtIORdmaQp),
-        VMSTATE_UINT8(direct.sq_slot_shift, VirtIORdmaQp),
-        VMSTATE_UINT8(direct.rq_depth_shift, VirtIORdmaQp),
-        VMSTATE_UINT8(direct.rq_slot_shift, VirtIORdmaQp),
-        VMSTATE_UINT16(direct.doorbell, VirtIORdmaQp),
+        VMSTATE_UINT8(sq.depth_shift, VirtIORdmaQp),
+        VMSTATE_UINT8(sq.slot_shift, VirtIORdmaQp),
+        VMSTATE_UINT8(rq.depth_shift, VirtIORdmaQp),
+        VMSTATE_UINT8(rq.slot_shift, VirtIORdmaQp),
+        VMSTATE_UINT16(doorbell, VirtIORdmaQp),
         VMSTATE_RDMA_HCA_PAGES(pages, VirtIORdmaQp),
         VMSTATE_UINT32(sq.slots.taken, VirtIORdmaQp),
         VMSTATE_UINT32(rq.slots.taken, VirtIORdmaQp),
@@ -267,19 +259,15 @@ static const VMStateDescription vmstate_qp = {
 static bool load_direct_qp(VirtIORdma *s, VirtIORdmaQp *qp,
                            const RdmaHcaRecord *r)
 {
-    VirtIORdmaDirectQp direct = qp->direct;
+    RdmaHcaPages list = { .npages = qp->pages.npages };
 
-    direct.pages.npages = qp->pages.npages;
-    if (!rdma_hca_record_check(r, virtio_rdma_direct_qp_check(s, &qp->core.init,
-                                                              &direct) == 0,
-                               "pages of its queues", direct.pages.npages,
+    if (!rdma_hca_record_check(r, virtio_rdma_direct_qp_check(s, qp, &list) ==
+                               0, "pages of its queues", list.npages,
                                "as many as they have") ||
         !rdma_hca_record_charge(&s->hca, r, &qp->pages)) {
         return false;
     }
-    virtio_rdma_direct_qp_start(qp, &direct);
-    qp->sq.slots.seen = qp->sq.slots.taken;
-    qp->rq.slots.seen = qp->rq.slots.taken;
+    virtio_rdma_direct_qp_start(qp);
     return true;
 }
 
@@ -292,7 +280,6 @@ static bool load_qp(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
                       ? hca->limits.max_qp_wr_direct
                                 : hca->limits.max_qp_wr;
 
-    virtio_rdma_qp_init(qp);
     if (!rdma_hca_record_max(r, "max_send_wr", cap->max_send_wr, max_wr) ||
         !rdma_hca_record_max(r, "max_recv_wr", cap->max_recv_wr, max_wr)) {
         return false;
@@ -302,7 +289,7 @@ static bool load_qp(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
     }
     if (!check_served(s, r) ||
         !check_vq(r, "qpn, with virtqueues", s->max_vq_qp,
-                  qp->direct.sq_depth_shift)) {
+                  qp->sq.depth_shift)) {
         return false;
     }
     virtio_rdma_qp_use_vqs(s, qp);

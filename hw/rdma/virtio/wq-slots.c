@@ -19,95 +19,81 @@
 #define FIRST_BYTES 128
 #define PAGE_SHIFT RDMA_PAGE_SHIFT
 
-static uint64_t slots_pages(uint8_t depth_shift, uint8_t slot_shift)
+static uint64_t slots_pages(const VirtIORdmaWq *form)
 {
-    return DIV_ROUND_UP(1ull << (depth_shift + slot_shift), RDMA_PAGE_SIZE);
+    return DIV_ROUND_UP(1ull << (form->depth_shift + form->slot_shift),
+                        RDMA_PAGE_SIZE);
 }
 
-static bool check_queue(const char *name, uint32_t max_wr, size_t wqe_len,
-                        uint8_t depth_shift, uint8_t max_depth_shift,
-                        uint8_t slot_shift)
+/* Can the slots of @form hold @max_wr WQEs of up to @wqe_len bytes? */
+static bool check_slots(const char *name, const VirtIORdmaWq *form,
+                        uint8_t max_depth_shift, uint32_t max_wr,
+                        size_t wqe_len)
 {
     g_autofree char *depth = g_strdup_printf("%s_depth_shift", name);
     g_autofree char *slot = g_strdup_printf("%s_slot_shift", name);
     g_autofree char *wr = g_strdup_printf("slots of the %s", name);
     g_autofree char *len = g_strdup_printf("bytes of a slot of the %s", name);
 
-    return rdma_hca_check_range(depth, depth_shift, 0,
+    return rdma_hca_check_range(depth, form->depth_shift, 0,
                                 max_depth_shift) &&
-           rdma_hca_check_range(slot, slot_shift, MIN_SLOT_SHIFT,
+           rdma_hca_check_range(slot, form->slot_shift, MIN_SLOT_SHIFT,
                                 VIRTIO_RDMA_MAX_SLOT_SHIFT) &&
-           rdma_hca_check_range(wr, 1ull << depth_shift, max_wr,
+           rdma_hca_check_range(wr, 1ull << form->depth_shift, max_wr,
                                 UINT32_MAX) &&
-           rdma_hca_check_range(len, 1ull << slot_shift, wqe_len,
-                                UINT32_MAX);
+           rdma_hca_check_range(len, 1ull << form->slot_shift,
+                                VIRTIO_RDMA_SLOT_SIZE + wqe_len, UINT32_MAX);
 }
 
-static bool check_sq(const RdmaQpCap *cap, const VirtIORdmaDirectQp *direct)
+static size_t send_wqe_len(const RdmaQpCap *cap)
 {
-    return check_queue("sq", cap->max_send_wr,
-                       VIRTIO_RDMA_SLOT_SIZE + VIRTIO_RDMA_SEND_WQE_SIZE +
-                       MAX(cap->max_send_sge * VIRTIO_RDMA_SGE_SIZE,
-                           cap->max_inline_data),
-                       direct->sq_depth_shift, VIRTIO_RDMA_MAX_DEPTH_SHIFT,
-                       direct->sq_slot_shift);
+    return VIRTIO_RDMA_SEND_WQE_SIZE +
+           MAX(cap->max_send_sge * VIRTIO_RDMA_SGE_SIZE, cap->max_inline_data);
 }
 
-static bool check_recvs(const char *name, uint32_t max_wr, uint32_t max_sge,
-                        uint8_t depth_shift, uint8_t max_depth_shift,
-                        uint8_t slot_shift)
+static size_t recv_wqe_len(uint32_t max_sge)
 {
-    return check_queue(name, max_wr,
-                       VIRTIO_RDMA_SLOT_SIZE + VIRTIO_RDMA_RECV_WQE_SIZE +
-                       max_sge * VIRTIO_RDMA_SGE_SIZE,
-                       depth_shift, max_depth_shift, slot_shift);
-}
-
-static bool check_doorbell(const VirtIORdma *s, uint16_t doorbell)
-{
-    return rdma_hca_check_range("doorbell", doorbell, 0, s->doorbells - 1);
+    return VIRTIO_RDMA_RECV_WQE_SIZE + max_sge * VIRTIO_RDMA_SGE_SIZE;
 }
 
 /* The memory is not a region, so max_mr_size does not limit it. */
-static int check_pages(RdmaHcaPages *pages, uint64_t npages)
+static int check_memory(VirtIORdma *s, uint16_t doorbell, RdmaHcaPages *pages,
+                        uint64_t npages)
 {
+    if (!rdma_hca_check_range("doorbell", doorbell, 0, s->doorbells - 1)) {
+        return -EINVAL;
+    }
     pages->page_shift = PAGE_SHIFT;
     pages->length = npages << PAGE_SHIFT;
     return rdma_hca_pages_check_num(pages, npages);
 }
 
-int virtio_rdma_direct_qp_check(VirtIORdma *s, const RdmaQpInitAttr *init,
-                                VirtIORdmaDirectQp *direct)
+int virtio_rdma_direct_qp_check(VirtIORdma *s, const VirtIORdmaQp *qp,
+                                RdmaHcaPages *pages)
 {
+    const RdmaQpInitAttr *init = &qp->core.init;
     const RdmaQpCap *cap = &init->cap;
-    uint64_t npages;
 
-    if (!check_sq(cap, direct) ||
+    if (!check_slots("sq", &qp->sq, VIRTIO_RDMA_MAX_DEPTH_SHIFT,
+                     cap->max_send_wr, send_wqe_len(cap)) ||
         (!init->has_srq &&
-         !check_recvs("rq", cap->max_recv_wr, cap->max_recv_sge,
-                      direct->rq_depth_shift, VIRTIO_RDMA_MAX_DEPTH_SHIFT,
-                      direct->rq_slot_shift)) ||
-        !check_doorbell(s, direct->doorbell)) {
+         !check_slots("rq", &qp->rq, VIRTIO_RDMA_MAX_DEPTH_SHIFT,
+                      cap->max_recv_wr, recv_wqe_len(cap->max_recv_sge)))) {
         return -EINVAL;
     }
-    npages = 1 + slots_pages(direct->sq_depth_shift, direct->sq_slot_shift);
-    if (!init->has_srq) {
-        npages += slots_pages(direct->rq_depth_shift, direct->rq_slot_shift);
-    }
-    return check_pages(&direct->pages, npages);
+    return check_memory(s, qp->doorbell, pages, 1 + slots_pages(&qp->sq) +
+                        (init->has_srq ? 0 : slots_pages(&qp->rq)));
 }
 
-int virtio_rdma_direct_srq_check(VirtIORdma *s, const RdmaSrqAttr *attr,
-                                 VirtIORdmaDirectSrq *direct)
+int virtio_rdma_direct_srq_check(VirtIORdma *s, const VirtIORdmaSrq *srq,
+                                 RdmaHcaPages *pages)
 {
-    if (!check_recvs("srq", attr->max_wr, attr->max_sge, direct->depth_shift,
-                     VIRTIO_RDMA_MAX_SRQ_DEPTH_SHIFT, direct->slot_shift) ||
-        !check_doorbell(s, direct->doorbell)) {
-        return -EINVAL;
-    }
-    return check_pages(&direct->pages,
-                       1 + slots_pages(direct->depth_shift,
-                                       direct->slot_shift));
+    const RdmaSrqAttr *attr = &srq->core.attr;
+
+    return check_slots("srq", &srq->wq, VIRTIO_RDMA_MAX_SRQ_DEPTH_SHIFT,
+                       attr->max_wr, recv_wqe_len(attr->max_sge))
+           ? check_memory(s, srq->doorbell, pages, 1 + slots_pages(&srq->wq))
+           : -EINVAL;
 }
 
 static VirtIORdmaSlots *slots_of(const RdmaHcaWq *wq)
@@ -115,59 +101,53 @@ static VirtIORdmaSlots *slots_of(const RdmaHcaWq *wq)
     return &virtio_rdma_wq(wq)->slots;
 }
 
-/* The slots begin with page @base of @pages. */
-static void start(RdmaHcaWq *wq, const RdmaHcaExtents *pages, uint32_t base,
-                  uint8_t depth_shift, uint8_t slot_shift)
+/*
+ * Set the form of @wq to @form: slots from page @base of @pages on. The first
+ * page has the words at @producer and @awake.
+ */
+static void start(RdmaHcaWq *wq, VirtIORdmaWq *form,
+                  const RdmaHcaExtents *pages, uint32_t base, size_t producer,
+                  size_t awake)
 {
-    VirtIORdmaSlots *slots = slots_of(wq);
+    VirtIORdmaSlots *slots = &form->slots;
 
     wq->ops = &virtio_rdma_wq_slots_ops;
+    wq->opaque = form;
     rdma_hca_cursor_init(&slots->at, pages, base);
-    slots->depth = 1u << depth_shift;
-    slots->slot_shift = slot_shift;
+    slots->producer = rdma_hca_extents_first(pages) + producer;
+    slots->awake = rdma_hca_extents_first(pages) + awake;
+    slots->depth = 1u << form->depth_shift;
+    slots->seen = slots->taken;
     slots->rescan_threshold = 1;
     /* After migration the word at @awake is that of the source. */
     slots->in_doubt = true;
 }
 
-void virtio_rdma_direct_qp_start(VirtIORdmaQp *qp,
-                                 const VirtIORdmaDirectQp *direct)
+void virtio_rdma_direct_qp_start(VirtIORdmaQp *qp)
 {
-    uint64_t first = rdma_hca_extents_first(&qp->pages);
-
-    qp->direct = *direct;
-    start(&qp->core.sq, &qp->pages, 1, direct->sq_depth_shift,
-          direct->sq_slot_shift);
-    qp->sq.slots.producer = first + VIRTIO_RDMA_DIRECT_AT(sq_producer);
-    qp->sq.slots.awake = first + VIRTIO_RDMA_DIRECT_AT(sq_awake);
-    if (qp->core.srq) {
-        return;
+    start(&qp->core.sq, &qp->sq, &qp->pages, 1,
+          VIRTIO_RDMA_DIRECT_AT(sq_producer), VIRTIO_RDMA_DIRECT_AT(sq_awake));
+    if (!qp->core.init.has_srq) {
+        start(&qp->core.rq, &qp->rq, &qp->pages, 1 + slots_pages(&qp->sq),
+              VIRTIO_RDMA_DIRECT_AT(rq_producer),
+              VIRTIO_RDMA_DIRECT_AT(rq_awake));
     }
-    start(&qp->core.rq, &qp->pages,
-          1 + slots_pages(direct->sq_depth_shift, direct->sq_slot_shift),
-          direct->rq_depth_shift, direct->rq_slot_shift);
-    qp->rq.slots.producer = first + VIRTIO_RDMA_DIRECT_AT(rq_producer);
-    qp->rq.slots.awake = first + VIRTIO_RDMA_DIRECT_AT(rq_awake);
 }
 
-void virtio_rdma_direct_srq_start(VirtIORdmaSrq *srq,
-                                  const VirtIORdmaDirectSrq *direct)
+void virtio_rdma_direct_srq_start(VirtIORdmaSrq *srq)
 {
-    uint64_t first = rdma_hca_extents_first(&srq->pages);
-
-    srq->direct = *direct;
-    start(&srq->core.wq, &srq->pages, 1, direct->depth_shift,
-          direct->slot_shift);
-    srq->wq.slots.producer = first + VIRTIO_RDMA_DIRECT_SRQ_AT(producer);
-    srq->wq.slots.awake = first + VIRTIO_RDMA_DIRECT_SRQ_AT(awake);
+    start(&srq->core.wq, &srq->wq, &srq->pages, 1,
+          VIRTIO_RDMA_DIRECT_SRQ_AT(producer),
+          VIRTIO_RDMA_DIRECT_SRQ_AT(awake));
 }
 
 /* Copy from a slot, whose pages need not be contiguous. */
-static bool read_slot(VirtIORdma *s, VirtIORdmaSlots *slots, uint32_t at,
-                      void *buf, size_t len)
+static bool read_slot(VirtIORdma *s, VirtIORdmaWq *form, uint32_t at, void *buf,
+                      size_t len)
 {
+    VirtIORdmaSlots *slots = &form->slots;
     uint32_t offset = ((slots->taken & (slots->depth - 1)) <<
-                       slots->slot_shift) + at;
+                       form->slot_shift) + at;
 
     while (len) {
         uint64_t addr = rdma_hca_cursor_at(&slots->at, offset);
@@ -223,15 +203,15 @@ static uint32_t depth(const RdmaHcaWq *wq)
  * Copy the next WQE to the scratch buffer. Only a long WQE needs a second copy.
  * False: its length is impossible, or the slot is not in RAM.
  */
-static bool read_wqe(VirtIORdma *s, VirtIORdmaSlots *slots, size_t *len)
+static bool read_wqe(VirtIORdma *s, VirtIORdmaWq *form, size_t *len)
 {
-    uint32_t slot_size = 1u << slots->slot_shift;
+    uint32_t slot_size = 1u << form->slot_shift;
     size_t first = MIN(slot_size, FIRST_BYTES);
     uint8_t *slot = s->scratch->slot;
     uint32_t wqe_len;
     size_t end;
 
-    if (!read_slot(s, slots, 0, slot, first)) {
+    if (!read_slot(s, form, 0, slot, first)) {
         return false;
     }
     wqe_len = virtio_rdma_codec_get_slot(slot);
@@ -240,7 +220,7 @@ static bool read_wqe(VirtIORdma *s, VirtIORdmaSlots *slots, size_t *len)
     }
     *len = wqe_len;
     end = VIRTIO_RDMA_SLOT_SIZE + MIN(wqe_len, s->scratch->wqe_room);
-    return end <= first || read_slot(s, slots, first, slot + first,
+    return end <= first || read_slot(s, form, first, slot + first,
                                      end - first);
 }
 
@@ -254,7 +234,7 @@ static bool take(RdmaHca *hca, RdmaHcaWq *wq, RdmaHcaInflight *inflight)
     if (!poll_producer(s, wq)) {
         return false;
     }
-    if (!read_wqe(s, slots, &t->len)) {
+    if (!read_wqe(s, virtio_rdma_wq(wq), &t->len)) {
         /* Take it with no bytes, so that it completes with an error. */
         t->len = 0;
     }
@@ -305,7 +285,7 @@ static uint32_t default_rescan_threshold(VirtIORdma *s, RdmaHcaWq *wq)
 {
     const VirtIORdmaQp *qp = virtio_rdma_qp(container_of(wq, RdmaHcaQp, sq));
 
-    return s->shadows[qp->direct.doorbell].is_awake ? 2 : 1;
+    return s->shadows[qp->doorbell].is_awake ? 2 : 1;
 }
 
 static void ring(RdmaHca *hca, RdmaHcaWq *wq, bool alone)
@@ -388,8 +368,7 @@ VirtIORdmaQp *virtio_rdma_direct_qp_at(VirtIORdma *s, uint32_t doorbell,
     RdmaHcaQp *core = rdma_hca_table_get(&s->hca.qps, qpn);
     VirtIORdmaQp *qp = core ? virtio_rdma_qp(core) : NULL;
 
-    return qp && qp->pages.npages && qp->direct.doorbell == doorbell ? qp
-                                                                     : NULL;
+    return qp && qp->pages.npages && qp->doorbell == doorbell ? qp : NULL;
 }
 
 VirtIORdmaSrq *virtio_rdma_direct_srq_at(VirtIORdma *s, uint32_t doorbell,
@@ -398,6 +377,5 @@ VirtIORdmaSrq *virtio_rdma_direct_srq_at(VirtIORdma *s, uint32_t doorbell,
     RdmaHcaSrq *core = rdma_hca_table_get(&s->hca.srqs, srqn);
     VirtIORdmaSrq *srq = core ? virtio_rdma_srq(core) : NULL;
 
-    return srq && srq->pages.npages && srq->direct.doorbell == doorbell ? srq
-                                                                        : NULL;
+    return srq && srq->pages.npages && srq->doorbell == doorbell ? srq : NULL;
 }

@@ -119,8 +119,7 @@ static RdmaNext go_to_sleep(RdmaHca *hca, RdmaHcaWq *wq)
 
 static void drain(RdmaHca *hca, RdmaHcaWq *wq, uint32_t n)
 {
-    virtio_rdma_ring_drain_after(virtio_rdma_of(hca), virtio_rdma_wq(wq)->vq,
-                                 n);
+    virtio_rdma_ring_drain(virtio_rdma_of(hca), virtio_rdma_wq(wq)->vq, n);
 }
 
 /* With VIRTIO_F_IN_ORDER QEMU's virtqueue must know the buffers in flight. */
@@ -177,11 +176,11 @@ const RdmaHcaWqOps virtio_rdma_wq_vq_ops = {
     .ring_size = ring_size,
 };
 
-void virtio_rdma_wq_use_vq(VirtIORdma *s, RdmaHcaWq *wq, uint32_t n)
+void virtio_rdma_wq_use_vq(VirtIORdma *s, RdmaHcaWq *wq, VirtIORdmaWq *form,
+                           uint32_t n)
 {
-    VirtIORdmaWq *form = virtio_rdma_wq(wq);
-
     wq->ops = &virtio_rdma_wq_vq_ops;
+    wq->opaque = form;
     form->vq = virtio_get_queue(&s->parent_obj, n);
     form->seen = virtio_queue_get_last_avail_idx(&s->parent_obj, n);
     clear_bit(n, s->stale_vqs);
@@ -202,5 +201,5 @@ RdmaHcaWq *virtio_rdma_wq_of_vq(VirtIORdma *s, uint32_t n)
         qp = rdma_hca_table_get(&s->hca.qps, (n - first_qp) / 2);
         wq = !qp ? NULL : (n - first_qp) % 2 ? &qp->rq : &qp->sq;
     }
-    return wq && virtio_rdma_wq(wq)->vq ? wq : NULL;
+    return wq && wq->ops == &virtio_rdma_wq_vq_ops ? wq : NULL;
 }

@@ -268,11 +268,11 @@ bool rdma_hca_check_flags(const char *field, uint64_t value, uint64_t known);
  * again, with the same arguments, when the core calls RdmaHcaOps.resume(). The
  * second call gives a new object the same number.
  *
- * A guest interface makes a CQ, SRQ or QP in three steps. It allocates the
- * object and sets its number and attributes, and _add() enters it into the
- * table. The guest interface sets the form, that is @ops. _create() makes the
- * object in the backend; if that fails, the core removes the object, and frees
- * it by RdmaHcaObjectOps.free(). Migration: see hw/rdma/hca-vmstate.h.
+ * A guest interface allocates a CQ, SRQ or QP, and sets its number, its
+ * attributes and its form, that is @ops. _create() enters the object into its
+ * table, and makes it in the backend; if that fails, the core removes the
+ * object, and frees it by RdmaHcaObjectOps.free(). Migration: see
+ * hw/rdma/hca-vmstate.h.
  */
 
 /* pd.c: protection domains */
@@ -338,7 +338,6 @@ int rdma_hca_mw_dealloc(RdmaHca *hca, uint32_t mwn);
 
 /* cq.c: completion queues */
 
-void rdma_hca_cq_add(RdmaHca *hca, RdmaHcaCq *cq);
 int rdma_hca_cq_create(RdmaHca *hca, RdmaHcaCq *cq);
 /* Set the depth to @cqe, for which the form has room. */
 int rdma_hca_cq_resize(RdmaHca *hca, RdmaHcaCq *cq, uint32_t cqe);
@@ -352,7 +351,6 @@ void rdma_hca_cq_enter_error(RdmaHca *hca, RdmaHcaCq *cq);
 /* srq.c: shared receive queues */
 
 int rdma_hca_srq_check(RdmaHca *hca, const RdmaSrqAttr *attr);
-void rdma_hca_srq_add(RdmaHca *hca, RdmaHcaSrq *srq);
 int rdma_hca_srq_create(RdmaHca *hca, RdmaHcaSrq *srq);
 int rdma_hca_srq_modify(RdmaHca *hca, uint32_t srqn, uint32_t limit);
 int rdma_hca_srq_query(RdmaHca *hca, uint32_t srqn, RdmaSrqAttr *attr);
@@ -372,7 +370,6 @@ int rdma_hca_qp_check(RdmaHca *hca, RdmaQpInitAttr *init, uint32_t max_wr);
  * -ENOMEM if all other numbers are in use.
  */
 int rdma_hca_qp_find(RdmaHca *hca, RdmaQpType type, uint32_t *qpn);
-void rdma_hca_qp_add(RdmaHca *hca, RdmaHcaQp *qp);
 /* Sets qp->init.wire_qpn. */
 int rdma_hca_qp_create(RdmaHca *hca, RdmaHcaQp *qp);
 int rdma_hca_qp_modify(RdmaHca *hca, uint32_t qpn, uint32_t mask,
