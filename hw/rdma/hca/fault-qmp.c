@@ -1,105 +1,55 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The QMP commands about faults: conversion between the QAPI types of the user
- * and the faults of the device.
+ * The QMP commands about faults, and checks of a fault that the user adds: is it
+ * possible, and does the device have room for it?
  */
 #include "qemu/osdep.h"
+#include "qapi/clone-visitor.h"
 #include "qapi/error.h"
 #include "qapi/qapi-commands-rdma-fault.h"
+#include "qapi/qapi-visit-rdma-fault.h"
 #include "qapi/util.h"
-#include "qemu/cutils.h"
+#include "qemu/id.h"
 #include "qemu/sockets.h"
 #include "int.h"
 
-/* From the user */
+/* Characters of the longest ID of a fault */
+#define MAX_ID_LEN 63
+/* The most faults of a device */
+#define MAX_FAULTS 64
+#define MAX_DELAY_MS 600000
 
-static uint8_t opcode_from(RdmaCompletionOpcode opcode)
+static bool check_id(RdmaHca *hca, const char *id, Error **errp)
 {
-    static const uint8_t opcodes[RDMA_COMPLETION_OPCODE__MAX] = {
-        [RDMA_COMPLETION_OPCODE_SEND] = RDMA_WC_SEND,
-        [RDMA_COMPLETION_OPCODE_RDMA_WRITE] = RDMA_WC_RDMA_WRITE,
-        [RDMA_COMPLETION_OPCODE_RDMA_READ] = RDMA_WC_RDMA_READ,
-        [RDMA_COMPLETION_OPCODE_COMP_SWAP] = RDMA_WC_COMP_SWAP,
-        [RDMA_COMPLETION_OPCODE_FETCH_ADD] = RDMA_WC_FETCH_ADD,
-        [RDMA_COMPLETION_OPCODE_BIND_MW] = RDMA_WC_BIND_MW,
-        [RDMA_COMPLETION_OPCODE_LOCAL_INV] = RDMA_WC_LOCAL_INV,
-        [RDMA_COMPLETION_OPCODE_REG_MR] = RDMA_WC_REG_MR,
-        [RDMA_COMPLETION_OPCODE_FLUSH] = RDMA_WC_FLUSH,
-        [RDMA_COMPLETION_OPCODE_ATOMIC_WRITE] = RDMA_WC_ATOMIC_WRITE,
-        [RDMA_COMPLETION_OPCODE_RECV] = RDMA_WC_RECV,
-        [RDMA_COMPLETION_OPCODE_RECV_RDMA_WITH_IMM] =
-            RDMA_WC_RECV_RDMA_WITH_IMM,
-    };
-
-    return opcodes[opcode];
-}
-
-static bool get_gid(const char *text, uint8_t gid[RDMA_GID_LEN], Error **errp)
-{
-    static const uint8_t ipv4[RDMA_GID_LEN] = { [10] = 0xff, [11] = 0xff };
-
-    memcpy(gid, ipv4, RDMA_GID_LEN);
-    if (inet_pton(AF_INET, text, &gid[12]) == 1 ||
-        inet_pton(AF_INET6, text, gid) == 1) {
-        return true;
-    }
-    error_setg(errp, "dgid=%s is neither a GID (an IPv6 address) nor an IPv4 "
-               "address", text);
-    return false;
-}
-
-static bool get_trigger(const RdmaFaultTrigger *from, RdmaHcaFault *f,
-                        Error **errp)
-{
-    double probability = from->has_probability ? from->probability : 1;
-
-    f->after = from->after;
-    f->times = from->has_times ? from->times : 1;
-    f->seed = from->has_seed ? from->seed : 1;
-    f->random = f->seed;
-    if (!(probability > 0 && probability <= 1)) {
-        error_setg(errp, "probability=%g has to be more than 0 and at most 1",
-                   probability);
+    if (strlen(id) > MAX_ID_LEN || !id_wellformed(id)) {
+        error_setg(errp, "The ID of a fault has 1 to %d letters, digits, '-', "
+                   "'.' and '_', and begins with a letter", MAX_ID_LEN);
         return false;
     }
-    /* A probability below the resolution of random numbers is rounded up. */
-    f->probability = MAX(probability * RDMA_HCA_FAULT_ALWAYS, 1);
+    if (rdma_hca_fault_find(hca, id)) {
+        error_setg(errp, "The device has a fault '%s' already", id);
+        return false;
+    }
+    if (hca->faults && hca->faults->count >= MAX_FAULTS) {
+        error_setg(errp, "The device has %u faults, and there cannot be more",
+                   MAX_FAULTS);
+        return false;
+    }
     return true;
 }
 
-static bool get_work(const RdmaFaultWork *from, RdmaHcaFault *f, Error **errp)
+static bool get_ms(const char *name, uint32_t ms, uint32_t max,
+                   RdmaHcaFault *f, Error **errp)
 {
-    f->opcode = from->has_opcode ? opcode_from(from->opcode)
-                                 : RDMA_HCA_FAULT_ANY;
-    if (from->has_qpn) {
-        f->selects |= RDMA_HCA_FAULT_QPN;
-        f->qpn = from->qpn;
+    if (!ms || ms > max) {
+        error_setg(errp, "%s=%u is out of range: it must be between 1 and %u "
+                   "milliseconds", name, ms, max);
+        return false;
     }
-    if (from->has_dest_qpn) {
-        f->selects |= RDMA_HCA_FAULT_DEST_QPN;
-        f->dest_qpn = from->dest_qpn;
-    }
-    if (from->dgid) {
-        f->selects |= RDMA_HCA_FAULT_DGID;
-        if (!get_gid(from->dgid, f->dgid, errp)) {
-            return false;
-        }
-    }
-    return get_trigger(qapi_RdmaFaultWork_base(from), f, errp);
+    f->ms = ms;
+    return true;
 }
 
-static bool get_command(const RdmaFaultCommand *from, RdmaHcaFault *f,
-                        Error **errp)
-{
-    f->command = from->has_command ? from->command : RDMA_HCA_FAULT_ANY;
-    if (from->has_qpn) {
-        f->selects |= RDMA_HCA_FAULT_QPN;
-        f->qpn = from->qpn;
-    }
-    return get_trigger(qapi_RdmaFaultCommand_base(from), f, errp);
-}
-
-/* In a fault 0 means no duration; a user gets that by leaving it out only. */
 static bool get_duration(bool has, uint32_t ms, RdmaHcaFault *f, Error **errp)
 {
     if (has && !ms) {
@@ -107,76 +57,181 @@ static bool get_duration(bool has, uint32_t ms, RdmaHcaFault *f, Error **errp)
                    "until it is removed");
         return false;
     }
-    f->ms = ms;
+    return !has || get_ms("duration", ms, RDMA_HCA_FAULT_MAX_DURATION_MS, f,
+                          errp);
+}
+
+static bool get_time(RdmaHcaFault *f, Error **errp)
+{
+    const RdmaFault *spec = f->spec;
+
+    switch (spec->kind) {
+    case RDMA_FAULT_KIND_QP_STUCK:
+        return get_duration(spec->u.qp_stuck.has_duration,
+                            spec->u.qp_stuck.duration, f, errp);
+    case RDMA_FAULT_KIND_PORT_DOWN:
+        return get_duration(spec->u.port_down.has_duration,
+                            spec->u.port_down.duration, f, errp);
+    case RDMA_FAULT_KIND_COMPLETION_DELAY:
+        return get_ms("delay", spec->u.completion_delay.delay, MAX_DELAY_MS, f,
+                      errp);
+    case RDMA_FAULT_KIND_COMPLETION_REORDER:
+        return get_ms("delay", spec->u.completion_reorder.delay, MAX_DELAY_MS,
+                      f, errp);
+    case RDMA_FAULT_KIND_COMMAND_DELAY:
+        return get_ms("delay", spec->u.command_delay.delay, MAX_DELAY_MS, f,
+                      errp);
+    default:
+        return true;
+    }
+}
+
+/* Fill in the defaults, too, which query-rdma-faults reports. */
+static bool get_trigger(RdmaFaultTrigger *t, RdmaHcaFault *f, Error **errp)
+{
+    t->times = t->has_times ? t->times : 1;
+    t->probability = t->has_probability ? t->probability : 1;
+    t->seed = t->has_seed ? t->seed : 1;
+    t->has_after = t->has_times = t->has_probability = t->has_seed = true;
+    if (!(t->probability > 0 && t->probability <= 1)) {
+        error_setg(errp, "probability=%g has to be more than 0 and at most 1",
+                   t->probability);
+        return false;
+    }
+    /* A probability below the resolution of random numbers is rounded up. */
+    f->threshold = MAX(t->probability * RDMA_HCA_FAULT_ALWAYS, 1);
+    f->random = t->seed;
     return true;
 }
 
-static bool get_fault(const RdmaFault *from, RdmaHcaFault *f, Error **errp)
+/* Get the GID of the text, which this replaces by the usual one. */
+static bool get_dgid(char **text, uint8_t gid[RDMA_GID_LEN], Error **errp)
 {
-    static const RdmaFaultTrigger always;
+    static const uint8_t ipv4[RDMA_GID_LEN] = { [10] = 0xff, [11] = 0xff };
+    char usual[INET6_ADDRSTRLEN];
 
-    if (strlen(from->id) >= sizeof(f->id)) {
-        error_setg(errp, "The ID of a fault has at most %zu characters",
-                   sizeof(f->id) - 1);
+    memcpy(gid, ipv4, RDMA_GID_LEN);
+    if (inet_pton(AF_INET, *text, &gid[12]) != 1 &&
+        inet_pton(AF_INET6, *text, gid) != 1) {
+        error_setg(errp, "dgid=%s is neither a GID (an IPv6 address) nor an "
+                   "IPv4 address", *text);
         return false;
     }
-    pstrcpy(f->id, sizeof(f->id), from->id);
-    f->kind = from->kind;
-    switch (from->kind) {
-    case RDMA_FAULT_KIND_COMPLETION_ERROR:
-        f->status = from->u.completion_error.status;
-        return get_work(qapi_RdmaFaultCompletionError_base(
-                            &from->u.completion_error), f, errp);
-    case RDMA_FAULT_KIND_LOCAL_ACCESS:
-        return get_work(&from->u.local_access, f, errp);
-    case RDMA_FAULT_KIND_REMOTE_ACCESS:
-        return get_work(&from->u.remote_access, f, errp);
-    case RDMA_FAULT_KIND_QP_FATAL:
-        return get_work(&from->u.qp_fatal, f, errp);
-    case RDMA_FAULT_KIND_QP_STUCK:
-        return get_duration(from->u.qp_stuck.has_duration,
-                            from->u.qp_stuck.duration, f, errp) &&
-               get_work(qapi_RdmaFaultStuck_base(&from->u.qp_stuck), f, errp);
-    case RDMA_FAULT_KIND_CQ_OVERRUN:
-        return get_work(&from->u.cq_overrun, f, errp);
-    case RDMA_FAULT_KIND_COMPLETION_DELAY:
-        f->ms = from->u.completion_delay.delay;
-        return get_work(qapi_RdmaFaultDelay_base(&from->u.completion_delay),
-                        f, errp);
-    case RDMA_FAULT_KIND_COMPLETION_REORDER:
-        f->ms = from->u.completion_reorder.delay;
-        return get_work(qapi_RdmaFaultDelay_base(&from->u.completion_reorder),
-                        f, errp);
-    case RDMA_FAULT_KIND_COMMAND_ERROR:
-        f->status = from->u.command_error.status;
-        return get_command(qapi_RdmaFaultCommandError_base(
-                               &from->u.command_error), f, errp);
-    case RDMA_FAULT_KIND_COMMAND_DELAY:
-        f->ms = from->u.command_delay.delay;
-        return get_command(qapi_RdmaFaultCommandDelay_base(
-                               &from->u.command_delay), f, errp);
+    g_free(*text);
+    *text = g_strdup(inet_ntop(AF_INET6, gid, usual, sizeof(usual)));
+    return true;
+}
+
+static bool check_qpn(RdmaHca *hca, bool has, uint32_t qpn, Error **errp)
+{
+    if (has && qpn >= hca->qps.end) {
+        error_setg(errp, "qpn=%u: the device has queue pairs up to %u", qpn,
+                   hca->qps.end - 1);
+        return false;
+    }
+    return true;
+}
+
+static bool get_work(RdmaHca *hca, RdmaHcaFault *f, Error **errp)
+{
+    RdmaFaultKind kind = f->spec->kind;
+    RdmaFaultWork *work = rdma_hca_fault_work(f);
+
+    if (work->dgid && !get_dgid(&work->dgid, f->dgid, errp)) {
+        return false;
+    }
+    if (work->has_opcode && !rdma_hca_fault_can_strike(kind, work->opcode)) {
+        error_setg(errp, "opcode=%s: a request of this opcode cannot have a "
+                   "fault of kind '%s'",
+                   RdmaCompletionOpcode_str(work->opcode),
+                   RdmaFaultKind_str(kind));
+        return false;
+    }
+    if (work->dest_qpn > RDMA_24BIT_MASK) {
+        error_setg(errp, "dest-qpn=%u: the number of a queue pair has 24 bits",
+                   work->dest_qpn);
+        return false;
+    }
+    if (kind == RDMA_FAULT_KIND_COMPLETION_ERROR &&
+        f->spec->u.completion_error.status ==
+        RDMA_COMPLETION_STATUS_SUCCESS) {
+        error_setg(errp, "status must be the status of an error");
+        return false;
+    }
+    return check_qpn(hca, work->has_qpn, work->qpn, errp) &&
+           get_trigger(qapi_RdmaFaultWork_base(work), f, errp);
+}
+
+static bool get_command(RdmaHca *hca, RdmaHcaFault *f, Error **errp)
+{
+    RdmaFaultCommand *c = rdma_hca_fault_command(f);
+
+    if (c->has_qpn && !(c->has_command &&
+                        (c->command == RDMA_COMMAND_MODIFY_QP ||
+                         c->command == RDMA_COMMAND_QUERY_QP ||
+                         c->command == RDMA_COMMAND_DESTROY_QP))) {
+        error_setg(errp, "qpn needs command to be modify-qp, query-qp or "
+                   "destroy-qp: others do not name a queue pair");
+        return false;
+    }
+    return check_qpn(hca, c->has_qpn, c->qpn, errp) &&
+           get_trigger(qapi_RdmaFaultCommand_base(c), f, errp);
+}
+
+static bool check_port(RdmaHca *hca, Error **errp)
+{
+    const RdmaHcaFault *other;
+
+    if (!hca->bc->set_port) {
+        error_setg(errp, "The backend %s cannot take its port down: it is a "
+                   "port of the host",
+                   object_get_typename(OBJECT(hca->backend)));
+        return false;
+    }
+    if (!hca->faults) {
+        return true;
+    }
+    QTAILQ_FOREACH(other, &hca->faults->list, next) {
+        if (other->spec->kind == RDMA_FAULT_KIND_PORT_DOWN) {
+            error_setg(errp, "The device has the fault '%s', which takes the "
+                       "port down: remove it first", other->spec->id);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool get_fault(RdmaHca *hca, RdmaHcaFault *f, Error **errp)
+{
+    if (!check_id(hca, f->spec->id, errp) || !get_time(f, errp)) {
+        return false;
+    }
+    switch (f->spec->kind) {
     case RDMA_FAULT_KIND_PORT_DOWN:
-        return get_duration(from->u.port_down.has_duration,
-                            from->u.port_down.duration, f, errp) &&
-               get_trigger(&always, f, errp);
+        return check_port(hca, errp);
+    case RDMA_FAULT_KIND_COMMAND_ERROR:
+    case RDMA_FAULT_KIND_COMMAND_DELAY:
+        return get_command(hca, f, errp);
     default:
-        g_assert_not_reached();
+        return get_work(hca, f, errp);
     }
 }
 
 void qmp_rdma_fault_add(RdmaFault *arg, Error **errp)
 {
     RdmaHca *hca = rdma_hca_find(arg->device, errp);
-    RdmaHcaFault fault = {};
+    RdmaHcaFault *f;
 
     if (!hca) {
         return;
     }
+    f = g_new0(RdmaHcaFault, 1);
+    f->spec = QAPI_CLONE(RdmaFault, arg);
+    g_free(f->spec->device);
+    f->spec->device = rdma_hca_name(hca);
     rdma_hca_enter(hca);
-    if (get_fault(arg, &fault, errp) &&
-        rdma_hca_fault_check(hca, &fault, errp) &&
-        rdma_hca_faults_block_migration(hca, errp)) {
-        rdma_hca_fault_start(hca, rdma_hca_fault_add(hca, &fault));
+    if (!get_fault(hca, f, errp) || !rdma_hca_fault_add(hca, f, errp)) {
+        rdma_hca_fault_free(f);
     }
     rdma_hca_leave(hca);
 }
@@ -204,95 +259,6 @@ void qmp_rdma_fault_remove(const char *device, const char *id, Error **errp)
     rdma_hca_leave(hca);
 }
 
-/* To the user */
-
-static void put_trigger(RdmaFaultTrigger *to, const RdmaHcaFault *f)
-{
-    to->has_after = to->has_times = true;
-    to->after = f->after;
-    to->times = f->times;
-    to->has_probability = to->has_seed = true;
-    to->probability = (double)f->probability / RDMA_HCA_FAULT_ALWAYS;
-    to->seed = f->seed;
-}
-
-static void put_work(RdmaFaultWork *to, const RdmaHcaFault *f)
-{
-    char text[INET6_ADDRSTRLEN];
-
-    to->has_qpn = f->selects & RDMA_HCA_FAULT_QPN;
-    to->qpn = f->qpn;
-    to->has_opcode = f->opcode != RDMA_HCA_FAULT_ANY;
-    to->opcode = rdma_hca_error_opcode(f->opcode);
-    to->has_dest_qpn = f->selects & RDMA_HCA_FAULT_DEST_QPN;
-    to->dest_qpn = f->dest_qpn;
-    if (f->selects & RDMA_HCA_FAULT_DGID) {
-        to->dgid = g_strdup(inet_ntop(AF_INET6, f->dgid, text, sizeof(text)));
-    }
-    put_trigger(qapi_RdmaFaultWork_base(to), f);
-}
-
-static void put_command(RdmaFaultCommand *to, const RdmaHcaFault *f)
-{
-    to->has_command = f->command != RDMA_HCA_FAULT_ANY;
-    to->command = to->has_command ? f->command : 0;
-    to->has_qpn = f->selects & RDMA_HCA_FAULT_QPN;
-    to->qpn = f->qpn;
-    put_trigger(qapi_RdmaFaultCommand_base(to), f);
-}
-
-static void put_fault(RdmaFault *to, const RdmaHcaFault *f)
-{
-    to->id = g_strdup(f->id);
-    to->kind = f->kind;
-    switch (to->kind) {
-    case RDMA_FAULT_KIND_COMPLETION_ERROR:
-        to->u.completion_error.status = f->status;
-        put_work(qapi_RdmaFaultCompletionError_base(&to->u.completion_error),
-                 f);
-        break;
-    case RDMA_FAULT_KIND_LOCAL_ACCESS:
-        put_work(&to->u.local_access, f);
-        break;
-    case RDMA_FAULT_KIND_REMOTE_ACCESS:
-        put_work(&to->u.remote_access, f);
-        break;
-    case RDMA_FAULT_KIND_QP_FATAL:
-        put_work(&to->u.qp_fatal, f);
-        break;
-    case RDMA_FAULT_KIND_QP_STUCK:
-        to->u.qp_stuck.has_duration = f->ms;
-        to->u.qp_stuck.duration = f->ms;
-        put_work(qapi_RdmaFaultStuck_base(&to->u.qp_stuck), f);
-        break;
-    case RDMA_FAULT_KIND_CQ_OVERRUN:
-        put_work(&to->u.cq_overrun, f);
-        break;
-    case RDMA_FAULT_KIND_COMPLETION_DELAY:
-        to->u.completion_delay.delay = f->ms;
-        put_work(qapi_RdmaFaultDelay_base(&to->u.completion_delay), f);
-        break;
-    case RDMA_FAULT_KIND_COMPLETION_REORDER:
-        to->u.completion_reorder.delay = f->ms;
-        put_work(qapi_RdmaFaultDelay_base(&to->u.completion_reorder), f);
-        break;
-    case RDMA_FAULT_KIND_COMMAND_ERROR:
-        to->u.command_error.status = f->status;
-        put_command(qapi_RdmaFaultCommandError_base(&to->u.command_error), f);
-        break;
-    case RDMA_FAULT_KIND_COMMAND_DELAY:
-        to->u.command_delay.delay = f->ms;
-        put_command(qapi_RdmaFaultCommandDelay_base(&to->u.command_delay), f);
-        break;
-    case RDMA_FAULT_KIND_PORT_DOWN:
-        to->u.port_down.has_duration = f->ms;
-        to->u.port_down.duration = f->ms;
-        break;
-    default:
-        g_assert_not_reached();
-    }
-}
-
 static RdmaFaultInfoList **append_faults(RdmaHca *hca, RdmaFaultInfoList **end)
 {
     const RdmaHcaFault *f;
@@ -300,9 +266,7 @@ static RdmaFaultInfoList **append_faults(RdmaHca *hca, RdmaFaultInfoList **end)
     QTAILQ_FOREACH(f, &hca->faults->list, next) {
         RdmaFaultInfo *info = g_new0(RdmaFaultInfo, 1);
 
-        info->fault = g_new0(RdmaFault, 1);
-        info->fault->device = rdma_hca_name(hca);
-        put_fault(info->fault, f);
+        info->fault = QAPI_CLONE(RdmaFault, f->spec);
         info->matches = f->matches;
         info->hits = f->hits;
         info->active = rdma_hca_fault_is_active(hca, f);

@@ -28,24 +28,75 @@
 
 /* A work request or a completion that a fault may strike */
 typedef struct Work {
-    RdmaHcaQp *qp;               /* NULL: a receive of an SRQ */
-    uint8_t opcode;                 /* RdmaWcOpcode */
+    RdmaHcaQp *qp;                  /* NULL: a receive of an SRQ */
+    RdmaCompletionOpcode opcode;
     /* The peer, if the WR or the completion names it */
     const RdmaAv *av;
     bool has_dest_qpn;
     uint32_t dest_qpn;
 } Work;
 
-static bool is_recv(uint8_t opcode)
+/* Kinds of faults */
+
+#define OP(opcode) (1u << RDMA_COMPLETION_OPCODE_##opcode)
+#define OPS_ALL UINT32_MAX
+#define OPS_SEND ~(OP(RECV) | OP(RECV_RDMA_WITH_IMM))
+/* The request names memory of the peer by an rkey. */
+#define OPS_RKEY (OP(RDMA_WRITE) | OP(RDMA_READ) | OP(COMP_SWAP) | \
+                  OP(FETCH_ADD) | OP(ATOMIC_WRITE) | OP(FLUSH))
+/* It names memory by an lkey. */
+#define OPS_LKEY (OP(SEND) | (OPS_RKEY & ~OP(FLUSH)) | OP(RECV))
+
+static const struct {
+    uint8_t point;                  /* RDMA_HCA_FAULT_AT_*, or 0 */
+    uint32_t opcodes;               /* that the fault can strike */
+} kinds[RDMA_FAULT_KIND__MAX] = {
+    [RDMA_FAULT_KIND_COMPLETION_ERROR] = {
+        RDMA_HCA_FAULT_AT_SEND, ~OP(RECV_RDMA_WITH_IMM)
+    },
+    [RDMA_FAULT_KIND_LOCAL_ACCESS] = { RDMA_HCA_FAULT_AT_SEND, OPS_LKEY },
+    [RDMA_FAULT_KIND_REMOTE_ACCESS] = { RDMA_HCA_FAULT_AT_SEND, OPS_RKEY },
+    [RDMA_FAULT_KIND_QP_FATAL] = { RDMA_HCA_FAULT_AT_SEND, OPS_SEND },
+    [RDMA_FAULT_KIND_QP_STUCK] = { RDMA_HCA_FAULT_AT_SEND, OPS_SEND },
+    [RDMA_FAULT_KIND_CQ_OVERRUN] = { RDMA_HCA_FAULT_AT_COMPLETE, OPS_ALL },
+    [RDMA_FAULT_KIND_COMPLETION_DELAY] = {
+        RDMA_HCA_FAULT_AT_COMPLETE, OPS_ALL
+    },
+    [RDMA_FAULT_KIND_COMPLETION_REORDER] = {
+        RDMA_HCA_FAULT_AT_COMPLETE, OPS_ALL
+    },
+    [RDMA_FAULT_KIND_COMMAND_ERROR] = { RDMA_HCA_FAULT_AT_COMMAND },
+    [RDMA_FAULT_KIND_COMMAND_DELAY] = { RDMA_HCA_FAULT_AT_COMMAND },
+};
+
+bool rdma_hca_fault_can_strike(RdmaFaultKind kind, RdmaCompletionOpcode opcode)
 {
-    return opcode == RDMA_WC_RECV || opcode == RDMA_WC_RECV_RDMA_WITH_IMM;
+    return kinds[kind].opcodes & (1u << opcode);
+}
+
+RdmaHcaFault *rdma_hca_fault_find(RdmaHca *hca, const char *id)
+{
+    RdmaHcaFault *f = hca->faults ? QTAILQ_FIRST(&hca->faults->list) : NULL;
+
+    while (f && strcmp(f->spec->id, id)) {
+        f = QTAILQ_NEXT(f, next);
+    }
+    return f;
 }
 
 /* Which faults are active, and where the data path has to check for them */
 
+/* Not for a fault of the port */
+static const RdmaFaultTrigger *trigger_of(const RdmaHcaFault *f)
+{
+    return qapi_RdmaFaultWork_base(rdma_hca_fault_work(f));
+}
+
 static bool may_strike(const RdmaHcaFault *f)
 {
-    return !f->times || f->hits < f->times;
+    const RdmaFaultTrigger *t = trigger_of(f);
+
+    return !t->times || f->hits < t->times;
 }
 
 static bool any_qp_is_stuck(RdmaHca *hca, const RdmaHcaFault *f)
@@ -62,30 +113,24 @@ static bool any_qp_is_stuck(RdmaHca *hca, const RdmaHcaFault *f)
 
 bool rdma_hca_fault_is_active(RdmaHca *hca, const RdmaHcaFault *f)
 {
-    if (f->kind == RDMA_FAULT_KIND_PORT_DOWN) {
+    if (f->spec->kind == RDMA_FAULT_KIND_PORT_DOWN) {
         return hca->faults->port_until;
     }
-    return may_strike(f) ||
-           (f->kind == RDMA_FAULT_KIND_QP_STUCK && any_qp_is_stuck(hca, f));
+    return may_strike(f) || any_qp_is_stuck(hca, f);
 }
 
-static uint8_t points_of(const RdmaHcaFault *f)
+/* Where the fault can strike; 0: nowhere any more */
+static uint8_t point_of(const RdmaHcaFault *f)
 {
-    if (f->kind == RDMA_FAULT_KIND_PORT_DOWN || !may_strike(f)) {
+    uint8_t point = kinds[f->spec->kind].point;
+
+    if (!point || !may_strike(f)) {
         return 0;
     }
-    if (rdma_hca_fault_is_of_command(f->kind)) {
-        return RDMA_HCA_FAULT_AT_COMMAND;
-    }
-    switch (f->kind) {
-    case RDMA_FAULT_KIND_CQ_OVERRUN:
-    case RDMA_FAULT_KIND_COMPLETION_DELAY:
-    case RDMA_FAULT_KIND_COMPLETION_REORDER:
-        return RDMA_HCA_FAULT_AT_COMPLETE;
-    default:
-        return f->opcode == RDMA_WC_RECV ? RDMA_HCA_FAULT_AT_RECV
-                                         : RDMA_HCA_FAULT_AT_SEND;
-    }
+    return point == RDMA_HCA_FAULT_AT_SEND &&
+           rdma_hca_fault_work(f)->has_opcode &&
+           rdma_hca_fault_work(f)->opcode == RDMA_COMPLETION_OPCODE_RECV
+           ? RDMA_HCA_FAULT_AT_RECV : point;
 }
 
 static void update_points(RdmaHca *hca)
@@ -95,7 +140,7 @@ static void update_points(RdmaHca *hca)
     uint8_t points = 0;
 
     QTAILQ_FOREACH(f, &fs->list, next) {
-        points |= points_of(f);
+        points |= point_of(f);
     }
     if (fs->n_held) {
         points |= RDMA_HCA_FAULT_AT_COMPLETE;
@@ -228,10 +273,8 @@ static RdmaHcaFaults *get_faults(RdmaHca *hca)
     return fs;
 }
 
-bool rdma_hca_faults_block_migration(RdmaHca *hca, Error **errp)
+static bool block_migration(RdmaHcaFaults *fs, Error **errp)
 {
-    RdmaHcaFaults *fs = get_faults(hca);
-
     if (fs->blocker) {
         return true;
     }
@@ -241,12 +284,14 @@ bool rdma_hca_faults_block_migration(RdmaHca *hca, Error **errp)
     return migrate_add_blocker(&fs->blocker, errp) == 0;
 }
 
-RdmaHcaFault *rdma_hca_fault_add(RdmaHca *hca, const RdmaHcaFault *fault)
+bool rdma_hca_fault_add(RdmaHca *hca, RdmaHcaFault *f, Error **errp)
 {
     RdmaHcaFaults *fs = get_faults(hca);
-    RdmaHcaFault *f = g_memdup2(fault, sizeof(*fault));
     RdmaHcaQp *qp;
 
+    if (!block_migration(fs, errp)) {
+        return false;
+    }
     QTAILQ_INSERT_TAIL(&fs->list, f, next);
     fs->count++;
     RDMA_HCA_FOREACH(&hca->qps, n, qp) {
@@ -255,17 +300,19 @@ RdmaHcaFault *rdma_hca_fault_add(RdmaHca *hca, const RdmaHcaFault *fault)
             qp->fault.next_is_matched = false;
         }
     }
+    trace_rdma_hca_fault_add(hca->owner, f->spec->id,
+                             RdmaFaultKind_str(f->spec->kind));
+    if (f->spec->kind == RDMA_FAULT_KIND_PORT_DOWN) {
+        set_port(hca, end_ns(f));
+    }
     rdma_hca_faults_update(hca);
-    trace_rdma_hca_fault_add(hca->owner, f->id, RdmaFaultKind_str(f->kind));
-    return f;
+    return true;
 }
 
-void rdma_hca_fault_start(RdmaHca *hca, const RdmaHcaFault *f)
+void rdma_hca_fault_free(RdmaHcaFault *f)
 {
-    if (f->kind == RDMA_FAULT_KIND_PORT_DOWN) {
-        set_port(hca, end_ns(f));
-        rdma_hca_faults_update(hca);
-    }
+    qapi_free_RdmaFault(f->spec);
+    g_free(f);
 }
 
 /* The last fault is gone: what faults have delayed is due. */
@@ -288,8 +335,8 @@ void rdma_hca_fault_remove(RdmaHca *hca, RdmaHcaFault *f)
     RdmaHcaFaults *fs = hca->faults;
     RdmaHcaQp *qp;
 
-    trace_rdma_hca_fault_remove(hca->owner, f->id, f->matches, f->hits);
-    if (f->kind == RDMA_FAULT_KIND_PORT_DOWN) {
+    trace_rdma_hca_fault_remove(hca->owner, f->spec->id, f->matches, f->hits);
+    if (f->spec->kind == RDMA_FAULT_KIND_PORT_DOWN) {
         set_port(hca, 0);
     }
     RDMA_HCA_FOREACH(&hca->qps, n, qp) {
@@ -303,7 +350,7 @@ void rdma_hca_fault_remove(RdmaHca *hca, RdmaHcaFault *f)
         qp->fault.last_fault = NULL;
     }
     QTAILQ_REMOVE(&fs->list, f, next);
-    g_free(f);
+    rdma_hca_fault_free(f);
     if (!--fs->count) {
         end_delays(hca);
     }
@@ -341,7 +388,7 @@ void rdma_hca_faults_free(RdmaHca *hca)
         return;
     }
     QTAILQ_FOREACH_SAFE(f, &fs->list, next, next) {
-        g_free(f);
+        rdma_hca_fault_free(f);
     }
     timer_free(fs->timer);
     migrate_del_blocker(&fs->blocker);
@@ -363,13 +410,13 @@ static uint32_t next_random(uint64_t *state)
 static bool try_strike(RdmaHca *hca, RdmaHcaFault *f)
 {
     f->matches++;
-    if (f->matches <= f->after ||
-        next_random(&f->random) >= f->probability) {
+    if (f->matches <= trigger_of(f)->after ||
+        next_random(&f->random) >= f->threshold) {
         return false;
     }
     f->hits++;
-    trace_rdma_hca_fault_hit(hca->owner, f->id, RdmaFaultKind_str(f->kind),
-                             f->hits);
+    trace_rdma_hca_fault_hit(hca->owner, f->spec->id,
+                             RdmaFaultKind_str(f->spec->kind), f->hits);
     if (!may_strike(f)) {
         update_points(hca);
     }
@@ -383,13 +430,13 @@ static bool is_datagram(const RdmaHcaQp *qp)
 
 static bool matches_peer(RdmaHca *hca, const RdmaHcaFault *f, const Work *w)
 {
+    const RdmaFaultWork *want = rdma_hca_fault_work(f);
     const RdmaAv *av = w->av;
     bool has_dest_qpn = w->has_dest_qpn;
     uint32_t dest_qpn = w->dest_qpn;
     RdmaInspection in;
 
-    if (!(f->selects & (RDMA_HCA_FAULT_DGID |
-                        RDMA_HCA_FAULT_DEST_QPN))) {
+    if (!want->dgid && !want->has_dest_qpn) {
         return true;
     }
     if (!w->qp) {
@@ -404,29 +451,31 @@ static bool matches_peer(RdmaHca *hca, const RdmaHcaFault *f, const Work *w)
         has_dest_qpn = in.qp.known & RDMA_QP_DEST_QPN;
         dest_qpn = in.qp.attr.dest_qp_num;
     }
-    return (!(f->selects & RDMA_HCA_FAULT_DGID) ||
+    return (!want->dgid ||
             (av && !memcmp(av->dgid, f->dgid, RDMA_GID_LEN))) &&
-           (!(f->selects & RDMA_HCA_FAULT_DEST_QPN) ||
-            (has_dest_qpn && dest_qpn == f->dest_qpn));
+           (!want->has_dest_qpn ||
+            (has_dest_qpn && dest_qpn == want->dest_qpn));
 }
 
 /*
  * A fault strikes the GSI only if the user names its number: without the GSI
  * RDMA CM does not work for any program of the guest.
  */
-static bool matches_qp(const RdmaHcaFault *f, const Work *w)
+static bool matches_qp(const RdmaFaultWork *want, const Work *w)
 {
-    if (f->selects & RDMA_HCA_FAULT_QPN) {
-        return w->qp && w->qp->init.qpn == f->qpn;
+    if (want->has_qpn) {
+        return w->qp && w->qp->init.qpn == want->qpn;
     }
     return !w->qp || w->qp->init.qp_type != RDMA_QPT_GSI;
 }
 
 static bool matches(RdmaHca *hca, const RdmaHcaFault *f, const Work *w)
 {
-    return (f->opcode == RDMA_HCA_FAULT_ANY || f->opcode == w->opcode) &&
-           rdma_hca_fault_can_strike(f->kind, w->opcode) &&
-           matches_qp(f, w) && matches_peer(hca, f, w);
+    const RdmaFaultWork *want = rdma_hca_fault_work(f);
+
+    return (!want->has_opcode || want->opcode == w->opcode) &&
+           rdma_hca_fault_can_strike(f->spec->kind, w->opcode) &&
+           matches_qp(want, w) && matches_peer(hca, f, w);
 }
 
 /* The first fault at @point that strikes @w, or NULL */
@@ -435,7 +484,7 @@ static RdmaHcaFault *pick_fault(RdmaHca *hca, uint8_t point, const Work *w)
     RdmaHcaFault *f;
 
     QTAILQ_FOREACH(f, &hca->faults->list, next) {
-        if ((points_of(f) & point) && matches(hca, f, w) &&
+        if (point_of(f) == point && matches(hca, f, w) &&
             try_strike(hca, f)) {
             return f;
         }
@@ -480,6 +529,13 @@ static uint32_t *rkey_of(RdmaSendWr *wr)
     }
 }
 
+static void spoil_keys(RdmaSge *sge, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        sge[i].lkey = NO_KEY;
+    }
+}
+
 static void hold_back(RdmaHca *hca, RdmaHcaQp *qp)
 {
     qp->fault.held_back = true;
@@ -493,7 +549,8 @@ bool rdma_hca_fault_send(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr,
     bool ud = is_datagram(qp);
     Work w = {
         .qp = qp,
-        .opcode = ud ? RDMA_WC_SEND : rdma_wc_opcode(wr->opcode),
+        .opcode = ud ? RDMA_COMPLETION_OPCODE_SEND
+                     : rdma_hca_error_opcode(rdma_wc_opcode(wr->opcode)),
         .av = ud ? &wr->wr.ud.av : NULL,
         .has_dest_qpn = ud,
         .dest_qpn = ud ? wr->wr.ud.remote_qpn : 0,
@@ -505,14 +562,12 @@ bool rdma_hca_fault_send(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr,
         return true;
     }
     qp->fault.last_fault = f;
-    switch (f->kind) {
+    switch (f->spec->kind) {
     case RDMA_FAULT_KIND_COMPLETION_ERROR:
-        wr->status = f->status;
+        wr->status = f->spec->u.completion_error.status;
         return true;
     case RDMA_FAULT_KIND_LOCAL_ACCESS:
-        for (uint32_t i = 0; i < wr->num_sge; i++) {
-            sge[i].lkey = NO_KEY;
-        }
+        spoil_keys(sge, wr->num_sge);
         if (!wr->num_sge) {
             /* No SGE has a key to replace: data is inline, or there is none. */
             wr->status = RDMA_WC_LOC_PROT_ERR;
@@ -553,19 +608,18 @@ void rdma_hca_fault_put_back(RdmaHca *hca, RdmaHcaQp *qp)
 void rdma_hca_fault_recv(RdmaHca *hca, RdmaHcaQp *qp, RdmaRecvWr *wr,
                          RdmaSge *sge)
 {
-    Work w = { .qp = qp, .opcode = RDMA_WC_RECV };
+    Work w = { .qp = qp, .opcode = RDMA_COMPLETION_OPCODE_RECV };
     const RdmaHcaFault *f = pick_fault(hca, RDMA_HCA_FAULT_AT_RECV, &w);
 
     if (!f) {
         return;
     }
-    if (f->kind == RDMA_FAULT_KIND_COMPLETION_ERROR || !wr->num_sge) {
-        wr->status = f->kind == RDMA_FAULT_KIND_COMPLETION_ERROR
-                     ? f->status : RDMA_WC_LOC_PROT_ERR;
-        return;
-    }
-    for (uint32_t i = 0; i < wr->num_sge; i++) {
-        sge[i].lkey = NO_KEY;
+    if (f->spec->kind == RDMA_FAULT_KIND_COMPLETION_ERROR) {
+        wr->status = f->spec->u.completion_error.status;
+    } else if (!wr->num_sge) {
+        wr->status = RDMA_WC_LOC_PROT_ERR;
+    } else {
+        spoil_keys(sge, wr->num_sge);
     }
 }
 
@@ -574,15 +628,15 @@ RdmaHcaFault *rdma_hca_fault_complete(RdmaHca *hca, RdmaHcaQp *qp,
 {
     Work w = {
         .qp = qp,
-        .opcode = wc->opcode,
-        .has_dest_qpn = is_recv(wc->opcode),
+        .opcode = rdma_hca_error_opcode(wc->opcode),
+        .has_dest_qpn = wc->opcode >= RDMA_WC_RECV,
         .dest_qpn = wc->src_qp,
     };
 
     return pick_fault(hca, RDMA_HCA_FAULT_AT_COMPLETE, &w);
 }
 
-static int errno_of(uint8_t status)
+static int errno_of(RdmaCommandStatus status)
 {
     static const int errnos[RDMA_COMMAND_STATUS__MAX] = {
         [RDMA_COMMAND_STATUS_ERR] = EIO,
@@ -615,14 +669,15 @@ int rdma_hca_command_begin(RdmaHca *hca, RdmaCommand cmd, bool again,
         return 0;
     }
     QTAILQ_FOREACH(f, &fs->list, next) {
-        if (again || !(points_of(f) & RDMA_HCA_FAULT_AT_COMMAND) ||
-            (f->command != RDMA_HCA_FAULT_ANY && f->command != cmd) ||
-            ((f->selects & RDMA_HCA_FAULT_QPN) && f->qpn != qpn) ||
-            !try_strike(hca, f)) {
+        const RdmaFaultCommand *want = rdma_hca_fault_command(f);
+
+        if (again || point_of(f) != RDMA_HCA_FAULT_AT_COMMAND ||
+            (want->has_command && want->command != cmd) ||
+            (want->has_qpn && want->qpn != qpn) || !try_strike(hca, f)) {
             continue;
         }
-        if (f->kind == RDMA_FAULT_KIND_COMMAND_ERROR) {
-            return -errno_of(f->status);
+        if (f->spec->kind == RDMA_FAULT_KIND_COMMAND_ERROR) {
+            return -errno_of(f->spec->u.command_error.status);
         }
         fs->command_until = end_ns(f);
         rdma_hca_faults_update(hca);

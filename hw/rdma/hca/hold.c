@@ -134,7 +134,7 @@ bool rdma_hca_hold_complete(RdmaHca *hca, RdmaHcaCq *cq,
     if (!flushed && qp) {
         f = rdma_hca_fault_complete(hca, qp, wc);
     }
-    if (f && f->kind == RDMA_FAULT_KIND_CQ_OVERRUN) {
+    if (f && f->spec->kind == RDMA_FAULT_KIND_CQ_OVERRUN) {
         return fail_cq(hca, cq);
     }
     if (flushed && last) {
@@ -150,7 +150,7 @@ bool rdma_hca_hold_complete(RdmaHca *hca, RdmaHcaCq *cq,
     if (f || last) {
         held.until = last ? last->until : 0;
         if (f) {
-            held.reorder = f->kind == RDMA_FAULT_KIND_COMPLETION_REORDER;
+            held.reorder = f->spec->kind == RDMA_FAULT_KIND_COMPLETION_REORDER;
             held.until = MAX(held.until,
                              qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) +
                              f->ms * (int64_t)SCALE_MS);

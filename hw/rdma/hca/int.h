@@ -13,25 +13,11 @@
 #define rdma_hca_guest_error(fmt, ...) \
     qemu_log_mask(LOG_GUEST_ERROR, "rdma: " fmt "\n", ## __VA_ARGS__)
 
-/* Bytes of the longest ID of a fault, with the terminating NUL */
-#define RDMA_HCA_FAULT_ID_ROOM 64
-/* The most faults of a device */
-#define RDMA_HCA_MAX_FAULTS 64
 /* The most completions that faults hold back at a time */
 #define RDMA_HCA_MAX_HELD 16384
-#define RDMA_HCA_FAULT_MAX_DELAY_MS 600000
 #define RDMA_HCA_FAULT_MAX_DURATION_MS 3600000
-/* Value of @opcode and @command of a fault: any */
-#define RDMA_HCA_FAULT_ANY UINT8_MAX
-/* A probability of 1 */
+/* RdmaHcaFault.threshold of a probability of 1 */
 #define RDMA_HCA_FAULT_ALWAYS (1ull << 32)
-
-/* Optional filters of a fault */
-enum {
-    RDMA_HCA_FAULT_QPN = 1u << 0,
-    RDMA_HCA_FAULT_DGID = 1u << 1,
-    RDMA_HCA_FAULT_DEST_QPN = 1u << 2,
-};
 
 /* Bits of RdmaHca.fault_points: where the data path checks for faults */
 enum {
@@ -41,22 +27,11 @@ enum {
     RDMA_HCA_FAULT_AT_COMMAND = 1u << 3,
 };
 
-/* A fault that the user has added. Fields that its kind does not use are 0. */
+/* A fault that the user has added */
 struct RdmaHcaFault {
-    char id[RDMA_HCA_FAULT_ID_ROOM];
-    uint8_t kind;                   /* RdmaFaultKind */
-    /* RdmaWcStatus, or RdmaCommandStatus of a command */
-    uint8_t status;
-    uint8_t opcode;                 /* RdmaWcOpcode, or ANY */
-    uint8_t command;                /* RdmaCommand, or ANY */
-    uint32_t selects;               /* RDMA_HCA_FAULT_QPN and others */
-    uint32_t qpn;
-    uint32_t dest_qpn;
-    uint8_t dgid[RDMA_GID_LEN];
-    uint64_t after;                 /* matches that the fault lets pass */
-    uint64_t times;                 /* limit of @hits; 0: no limit */
-    uint64_t probability;           /* in units of 2^-32 */
-    uint64_t seed;
+    RdmaFault *spec;                /* with its defaults */
+    uint8_t dgid[RDMA_GID_LEN];     /* if @spec has one */
+    uint64_t threshold;             /* strike if a random number is below */
     uint64_t random;                /* state of the random numbers */
     uint32_t ms;                    /* delay or duration; 0: none */
     uint64_t matches;               /* how often the filters matched */
@@ -105,33 +80,33 @@ RdmaCompletionOpcode rdma_hca_error_opcode(uint8_t opcode);
 /* Send the QMP event RDMA_QP_ERROR for the last error, once. */
 void rdma_hca_error_report(RdmaHca *hca);
 
-static inline bool rdma_hca_fault_is_of_command(uint8_t kind)
-{
-    return kind == RDMA_FAULT_KIND_COMMAND_ERROR ||
-           kind == RDMA_FAULT_KIND_COMMAND_DELAY;
-}
-
-/* fault-check.c: checks of a fault */
-
-/* Can a fault of @kind strike a WR that completes with @opcode? */
-bool rdma_hca_fault_can_strike(uint8_t kind, uint8_t opcode);
-/* The fault with this ID, or NULL */
-RdmaHcaFault *rdma_hca_fault_find(RdmaHca *hca, const char *id);
-/* Is @fault valid for this device? No field was checked before. */
-bool rdma_hca_fault_check(RdmaHca *hca, const RdmaHcaFault *fault,
-                          Error **errp);
-
 /* fault.c: faults that the user has added */
 
 /*
- * Block migration, because faults do not migrate. Call before a fault is added.
- * False if the VM is migrating, or was started with --only-migratable.
+ * What the faults of commands have in common, and those of work requests and
+ * completions: QAPI puts the members of a base first.
  */
-bool rdma_hca_faults_block_migration(RdmaHca *hca, Error **errp);
-/* Add a copy of @fault, which was checked. */
-RdmaHcaFault *rdma_hca_fault_add(RdmaHca *hca, const RdmaHcaFault *fault);
-/* A fault of kind port-down: take the port down for its duration. */
-void rdma_hca_fault_start(RdmaHca *hca, const RdmaHcaFault *fault);
+static inline RdmaFaultCommand *rdma_hca_fault_command(const RdmaHcaFault *f)
+{
+    return qapi_RdmaFaultCommandError_base(&f->spec->u.command_error);
+}
+
+static inline RdmaFaultWork *rdma_hca_fault_work(const RdmaHcaFault *f)
+{
+    return &f->spec->u.qp_fatal;
+}
+
+/* Can a fault of @kind strike a WR or completion of this opcode? */
+bool rdma_hca_fault_can_strike(RdmaFaultKind kind, RdmaCompletionOpcode opcode);
+/* The fault with this ID, or NULL */
+RdmaHcaFault *rdma_hca_fault_find(RdmaHca *hca, const char *id);
+/*
+ * Add @fault, which was checked. This blocks migration, because faults do not
+ * migrate. False if the VM is migrating, or was started with --only-migratable.
+ */
+bool rdma_hca_fault_add(RdmaHca *hca, RdmaHcaFault *fault, Error **errp);
+/* Free a fault that was not added. */
+void rdma_hca_fault_free(RdmaHcaFault *fault);
 /* Remove and free @fault. Work that it holds back continues. */
 void rdma_hca_fault_remove(RdmaHca *hca, RdmaHcaFault *fault);
 /* Can @fault strike again, or does its effect last? */
