@@ -26,7 +26,9 @@ static bool has_events(RdmaHca *hca)
 
 static void event_pending(RdmaHca *hca)
 {
-    virtio_rdma_events_schedule(virtio_rdma_of(hca));
+    VirtIORdma *s = virtio_rdma_of(hca);
+
+    virtio_rdma_schedule(s, &s->sched_events);
 }
 
 static bool port_changed(RdmaHca *hca)
@@ -48,31 +50,9 @@ static void update_running(RdmaHca *hca)
     virtio_rdma_running_update(s, VIRTIO_DEVICE(s)->status);
 }
 
-static void serve(RdmaHca *hca)
-{
-    virtio_rdma_serve(virtio_rdma_of(hca));
-}
-
-static void poll_doorbells(RdmaHca *hca)
-{
-    uint32_t budget = RDMA_TURN_BUDGET;
-
-    virtio_rdma_shadows_run(virtio_rdma_of(hca), &budget);
-}
-
 static void resume(RdmaHca *hca)
 {
-    virtio_rdma_ctrl_resume(virtio_rdma_of(hca));
-}
-
-static void flush(RdmaHca *hca)
-{
-    virtio_rdma_eqs_flush(virtio_rdma_of(hca));
-}
-
-static void run_pending(RdmaHca *hca, uint32_t pending)
-{
-    virtio_rdma_run_pending(virtio_rdma_of(hca), pending);
+    virtio_rdma_of(hca)->ctrl_waiting = false;
 }
 
 static const RdmaHcaOps hca_ops = {
@@ -87,11 +67,11 @@ static const RdmaHcaOps hca_ops = {
     .srq = &virtio_rdma_srqs,
     .qp = &virtio_rdma_qps,
     .update_running = update_running,
-    .serve = serve,
-    .poll_doorbells = poll_doorbells,
+    .serve = virtio_rdma_serve,
+    .poll_doorbells = virtio_rdma_shadows_run,
     .resume = resume,
-    .flush = flush,
-    .run_pending = run_pending,
+    .flush = virtio_rdma_eqs_flush,
+    .run_pending = virtio_rdma_run_pending,
 };
 
 /* The value of vdev->dma_as, which the bus sets only after realize */

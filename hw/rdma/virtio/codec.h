@@ -4,9 +4,9 @@
  * that of docs/specs/virtio-rdma.rst, little-endian and without padding.
  *
  * This is the only code that knows where a field lies in a work queue element,
- * a completion, an event or configuration space. Handlers of control commands
- * read their request and write their response. All else in the device works on
- * host structures.
+ * a completion or an event. Handlers of control commands read their request and
+ * write their response, and config.c writes configuration space. All else in the
+ * device works on host structures.
  */
 #ifndef HW_RDMA_VIRTIO_CODEC_H
 #define HW_RDMA_VIRTIO_CODEC_H
@@ -24,30 +24,7 @@
 /* Room for a WQE without SGEs and inline data, in bytes. */
 #define VIRTIO_RDMA_WQE_ROOM 128
 
-/* The contents of configuration space besides constants */
-typedef struct VirtIORdmaConfigData {
-    uint8_t sys_image_guid[8];
-    const RdmaBackendLimits *limits;
-    uint64_t page_size_cap;
-    uint32_t max_page_list_len;
-    uint32_t max_vq_qp;
-    uint32_t max_vq_cq;
-    uint32_t max_vq_srq;
-    uint8_t mac[RDMA_MAC_LEN];
-    uint16_t mtu;                   /* bytes; 0 with mac unknown */
-    /* 0 without F_VERSION_1 */
-    uint32_t max_cqe_deep;
-    uint32_t num_counters;
-    uint64_t mr_page_sizes;         /* bit n: pages of 2^n bytes */
-    /* 0 without F_DIRECT */
-    uint32_t max_qp_direct;
-    uint32_t max_qp_wr_direct;
-    uint32_t max_cq_direct;
-    uint32_t max_srq_direct;
-} VirtIORdmaConfigData;
-
 /* Bytes in guest memory */
-#define VIRTIO_RDMA_CONFIG_SIZE   sizeof(struct virtio_rdma_config)
 #define VIRTIO_RDMA_CQE_SIZE      sizeof(struct virtio_rdma_cqe)
 #define VIRTIO_RDMA_CQE_EX_SIZE   sizeof(struct virtio_rdma_cqe_ex)
 #define VIRTIO_RDMA_EVENT_SIZE    sizeof(struct virtio_rdma_event)
@@ -100,12 +77,6 @@ void virtio_rdma_codec_write_cqe(const VirtQueueElement *elem,
  */
 bool virtio_rdma_codec_write_slot(const RdmaRam *ram, uint64_t addr,
                                   const uint8_t *cqe, uint32_t number);
-
-/* codec.c: configuration space */
-
-/* Fills VIRTIO_RDMA_CONFIG_SIZE bytes. */
-void virtio_rdma_codec_put_config(uint8_t *buf,
-                                  const VirtIORdmaConfigData *data);
 
 /* codec-qp.c: attributes of a QP */
 

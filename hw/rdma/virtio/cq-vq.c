@@ -141,7 +141,7 @@ static bool flush(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget)
     if (!cq->n_backlog) {
         virtio_queue_set_notification(cq->vq, 0);
     } else if (!left) {
-        virtio_rdma_cqs_schedule(s);
+        virtio_rdma_schedule(s, &s->sched_cqs);
     }
     return true;
 }

@@ -322,8 +322,3 @@ void virtio_rdma_ctrl_forget(VirtIORdma *s)
     s->ctrl_pending = NULL;
     s->ctrl_waiting = false;
 }
-
-void virtio_rdma_ctrl_resume(VirtIORdma *s)
-{
-    s->ctrl_waiting = false;
-}

@@ -12,7 +12,5 @@
 void virtio_rdma_ctrl_run(VirtIORdma *s);
 /* The command in progress has ended or was dropped. */
 void virtio_rdma_ctrl_forget(VirtIORdma *s);
-/* For RdmaHcaOps.resume(): the command in progress can be executed again. */
-void virtio_rdma_ctrl_resume(VirtIORdma *s);
 
 #endif

@@ -24,7 +24,7 @@ static void virtio_rdma_get_config(VirtIODevice *vdev, uint8_t *config)
 {
     VirtIORdma *s = VIRTIO_RDMA(vdev);
 
-    memcpy(config, s->config, VIRTIO_RDMA_CONFIG_SIZE);
+    memcpy(config, &s->config, sizeof(s->config));
 }
 
 /* Realize */
@@ -72,9 +72,8 @@ static void virtio_rdma_realize(DeviceState *dev, Error **errp)
     }
 
     s->hca.backend->guard = &qbus->parent->mem_reentrancy_guard;
-    s->config = g_malloc0(VIRTIO_RDMA_CONFIG_SIZE);
     s->hca.max_mr_pages = s->conf.max_mr_pages;
-    virtio_init(vdev, VIRTIO_ID_RDMA, VIRTIO_RDMA_CONFIG_SIZE);
+    virtio_init(vdev, VIRTIO_ID_RDMA, sizeof(s->config));
     add_queues(s);
     virtio_rdma_events_init(s);
     QTAILQ_INIT(&s->completed_cqs);

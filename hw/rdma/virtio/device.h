@@ -17,7 +17,7 @@
  */
 bool virtio_rdma_running_update(VirtIORdma *s, uint8_t status);
 /* For RdmaHcaOps.serve(): serve all virtqueues except work queues. */
-void virtio_rdma_serve(VirtIORdma *s);
+void virtio_rdma_serve(RdmaHca *hca);
 /* The handlers of the virtqueues */
 void virtio_rdma_handle_ctrl(VirtIODevice *vdev, VirtQueue *vq);
 void virtio_rdma_handle_cq(VirtIODevice *vdev, VirtQueue *vq);
@@ -35,7 +35,7 @@ void virtio_rdma_queue_reset(VirtIODevice *vdev, uint32_t n);
 void virtio_rdma_queue_enable(VirtIODevice *vdev, uint32_t n);
 void virtio_rdma_unrealize(DeviceState *dev);
 /* For RdmaHcaOps.run_pending(): do deferred work. May end the device. */
-void virtio_rdma_run_pending(VirtIORdma *s, uint32_t pending);
+void virtio_rdma_run_pending(RdmaHca *hca, uint32_t pending);
 
 /* backend.c: the backend, and callbacks of the core */
 

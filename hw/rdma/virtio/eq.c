@@ -118,7 +118,7 @@ static void run(VirtIORdma *s, VirtIORdmaCq *eq, uint32_t *budget)
         virtio_queue_set_notification(eq->vq, 0);
     }
     if (!*budget && !QTAILQ_EMPTY(&eq->events)) {
-        virtio_rdma_cqs_schedule(s);
+        virtio_rdma_schedule(s, &s->sched_cqs);
     }
     if (pushed) {
         virtio_rdma_vq_notify(s, eq->vq);
@@ -201,8 +201,9 @@ void virtio_rdma_eqs_run(VirtIORdma *s)
     }
 }
 
-void virtio_rdma_eqs_flush(VirtIORdma *s)
+void virtio_rdma_eqs_flush(RdmaHca *hca)
 {
+    VirtIORdma *s = virtio_rdma_of(hca);
     VirtIORdmaCq *cq;
 
     if (!QTAILQ_EMPTY(&s->completed_cqs)) {
@@ -219,8 +220,8 @@ void virtio_rdma_eqs_flush(VirtIORdma *s)
     }
     if (virtio_rdma_may_use_vqs(s)) {
         virtio_rdma_vqs_flush(s);
-        if (unlikely(s->parent_obj.broken && s->hca.running)) {
-            qemu_bh_schedule(s->hca.bh);
+        if (unlikely(s->parent_obj.broken && hca->running)) {
+            qemu_bh_schedule(hca->bh);
         }
     }
 }

@@ -65,7 +65,7 @@ void virtio_rdma_events_run(VirtIORdma *s)
         rdma_hca_event_done(&s->hca, event);
     }
     if (!budget) {
-        virtio_rdma_events_schedule(s);
+        virtio_rdma_schedule(s, &s->sched_events);
     }
     if (used) {
         virtio_rdma_vq_notify(s, s->event_vq);

@@ -13,7 +13,7 @@ void virtio_rdma_cq_free(RdmaHca *hca, void *obj)
 
     virtio_rdma_eq_detach(s, cq);
     rdma_hca_extents_free(hca, &cq->pages);
-    g_clear_pointer(&cq->backlog, g_ptr_array_unref);
+    virtio_rdma_cq_backlog_clear(cq);
     g_free(cq);
 }
 

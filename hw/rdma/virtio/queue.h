@@ -168,6 +168,13 @@ static inline VirtIORdmaCq *virtio_rdma_eq_get(VirtIORdma *s, uint32_t eqn)
     return eq && eq->is_eq ? virtio_rdma_cq(eq) : NULL;
 }
 
+/* Have the bottom half do the work of @flag, one of VirtIORdma.sched_*. */
+static inline void virtio_rdma_schedule(VirtIORdma *s, bool *flag)
+{
+    *flag = true;
+    rdma_hca_bh_schedule(&s->hca);
+}
+
 /* event-vq.c: the event virtqueue */
 
 void virtio_rdma_events_init(VirtIORdma *s);
@@ -177,15 +184,6 @@ void virtio_rdma_events_reset_vq(VirtIORdma *s);
 void virtio_rdma_events_load(VirtIORdma *s);
 /* For the bottom half: write pending events while there are buffers. */
 void virtio_rdma_events_run(VirtIORdma *s);
-
-/* vq-sched.c: schedule virtqueues for the bottom half */
-
-/* The backlogs of all CQs */
-void virtio_rdma_cqs_schedule(VirtIORdma *s);
-/* The event virtqueue */
-void virtio_rdma_events_schedule(VirtIORdma *s);
-/* Both, and all work queues */
-void virtio_rdma_all_schedule(VirtIORdma *s);
 
 /* The shadow of a page of doorbells: doorbells in memory of the driver */
 struct VirtIORdmaShadow {
@@ -246,7 +244,7 @@ void virtio_rdma_eqs_run(VirtIORdma *s);
 /* A CQE was written to @cq: it may raise an event when the backend is left. */
 void virtio_rdma_eq_completed(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited);
 /* For RdmaHcaOps.flush(): raise these events, and notify the driver. */
-void virtio_rdma_eqs_flush(VirtIORdma *s);
+void virtio_rdma_eqs_flush(RdmaHca *hca);
 
 /* cq-vq.c: completion queues that are virtqueues */
 
@@ -321,8 +319,11 @@ void virtio_rdma_shadow_load(VirtIORdma *s, uint32_t page, uint64_t addr);
 void virtio_rdma_shadow_drop(VirtIORdma *s, uint32_t page);
 /* Poll the shadow of @page, if there is one: the driver need not ring. */
 void virtio_rdma_shadow_wake(VirtIORdma *s, uint32_t page);
-/* Schedule QPs that are marked in shadows. Stop polling those without marks. */
-void virtio_rdma_shadows_run(VirtIORdma *s, uint32_t *budget);
+/*
+ * For RdmaHcaOps.poll_doorbells(): schedule QPs that are marked in shadows, and
+ * stop polling shadows without marks.
+ */
+void virtio_rdma_shadows_run(RdmaHca *hca);
 
 /* wq-vq.c: work queues that are virtqueues */
 

@@ -20,7 +20,7 @@ static void update_status(VirtIORdma *s, uint8_t status, bool restart)
     if (resume || restart) {
         virtio_rdma_extensions_start(s);
         /* The device has ignored kicks while it was not active. */
-        virtio_rdma_all_schedule(s);
+        virtio_rdma_schedule(s, &s->sched_all);
     }
 }
 
@@ -164,9 +164,9 @@ void virtio_rdma_queue_enable(VirtIODevice *vdev, uint32_t n)
     if (wq) {
         rdma_hca_wq_schedule(&s->hca, wq);
     } else if (virtio_rdma_cq_of_vq(s, n)) {
-        virtio_rdma_cqs_schedule(s);
+        virtio_rdma_schedule(s, &s->sched_cqs);
     } else if (is_event_vq(s, n)) {
-        virtio_rdma_events_schedule(s);
+        virtio_rdma_schedule(s, &s->sched_events);
     }
 }
 
@@ -190,8 +190,6 @@ static void unrealize(RdmaHca *hca)
         virtio_del_queue(vdev, n);
     }
     virtio_cleanup(vdev);
-    g_free(s->config);
-    s->config = NULL;
 }
 
 void virtio_rdma_unrealize(DeviceState *dev)
@@ -220,9 +218,11 @@ static void run_status(VirtIORdma *s)
     rdma_hca_leave(&s->hca);
 }
 
-void virtio_rdma_run_pending(VirtIORdma *s, uint32_t pending)
+void virtio_rdma_run_pending(RdmaHca *hca, uint32_t pending)
 {
-    if (s->hca.unrealizing) {
+    VirtIORdma *s = virtio_rdma_of(hca);
+
+    if (hca->unrealizing) {
         /* The device ends later: a netdev on the stack may still use it. */
         virtio_rdma_running_update(s, 0);
         return;
@@ -233,7 +233,7 @@ void virtio_rdma_run_pending(VirtIORdma *s, uint32_t pending)
     }
     /* Each of these may end the device, so do not use @s after it. */
     if (pending & VIRTIO_RDMA_PENDING_VQS) {
-        rdma_backend_put_off(s->hca.backend,
+        rdma_backend_put_off(hca->backend,
                              pending & VIRTIO_RDMA_PENDING_STATUS);
         run_queue_resets(s);
     } else if (pending & VIRTIO_RDMA_PENDING_STATUS) {

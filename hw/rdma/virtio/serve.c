@@ -38,7 +38,7 @@ static void flush_cqs(VirtIORdma *s)
         RdmaHcaCq *cq;
 
         if (!budget) {
-            virtio_rdma_cqs_schedule(s);
+            virtio_rdma_schedule(s, &s->sched_cqs);
             break;
         }
         cq = rdma_hca_table_next(&s->hca.cqs, &n);
@@ -73,8 +73,10 @@ bool virtio_rdma_running_update(VirtIORdma *s, uint8_t status)
     return rdma_hca_set_running(&s->hca, running, ready);
 }
 
-void virtio_rdma_serve(VirtIORdma *s)
+void virtio_rdma_serve(RdmaHca *hca)
 {
+    VirtIORdma *s = virtio_rdma_of(hca);
+
     if (s->sched_all || s->sched_cqs) {
         flush_cqs(s);
     }
@@ -84,7 +86,7 @@ void virtio_rdma_serve(VirtIORdma *s)
     }
     if (s->sched_all) {
         s->sched_all = false;
-        rdma_hca_kick_all(&s->hca);
+        rdma_hca_kick_all(hca);
     }
     virtio_rdma_ctrl_run(s);
 }
@@ -118,21 +120,23 @@ void virtio_rdma_handle_cq(VirtIODevice *vdev, VirtQueue *vq)
         return;
     }
     if (rdma_hca_busy(&s->hca)) {
-        virtio_rdma_cqs_schedule(s);
+        virtio_rdma_schedule(s, &s->sched_cqs);
         return;
     }
     rdma_hca_enter(&s->hca);
     if (s->hca.kick_budget) {
         flush_cq(s, cq, &s->hca.kick_budget);
     } else {
-        virtio_rdma_cqs_schedule(s);
+        virtio_rdma_schedule(s, &s->sched_cqs);
     }
     rdma_hca_leave(&s->hca);
 }
 
 void virtio_rdma_handle_event(VirtIODevice *vdev, VirtQueue *vq)
 {
-    virtio_rdma_events_schedule(VIRTIO_RDMA(vdev));
+    VirtIORdma *s = VIRTIO_RDMA(vdev);
+
+    virtio_rdma_schedule(s, &s->sched_events);
 }
 
 void virtio_rdma_handle_wq(VirtIODevice *vdev, VirtQueue *vq)

@@ -222,12 +222,14 @@ static bool run(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t *budget)
     return true;
 }
 
-void virtio_rdma_shadows_run(VirtIORdma *s, uint32_t *budget)
+void virtio_rdma_shadows_run(RdmaHca *hca)
 {
+    VirtIORdma *s = virtio_rdma_of(hca);
+    uint32_t budget = RDMA_TURN_BUDGET;
     VirtIORdmaShadow *shadow, *next;
 
     QTAILQ_FOREACH_SAFE(shadow, &s->awake_shadows, next, next) {
-        if (*budget && !run(s, shadow, budget)) {
+        if (budget && !run(s, shadow, &budget)) {
             drop_unreadable(s, shadow);
         }
     }

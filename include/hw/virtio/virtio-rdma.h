@@ -66,7 +66,7 @@ struct VirtIORdma {
     VirtQueue *event_vq;            /* NULL: F_VERSION_1 is not offered */
     uint16_t event_seen;            /* for virtio_rdma_ring_check() */
     uint8_t *ctrl_pending;          /* request in progress, or NULL */
-    bool ctrl_waiting;              /* until virtio_rdma_ctrl_resume() */
+    bool ctrl_waiting;              /* until RdmaHcaOps.resume() */
 
     VirtIORdmaScratch *scratch;     /* for one WQE */
 
@@ -75,7 +75,7 @@ struct VirtIORdma {
     VirtIORdmaShadow *shadows;      /* one for each page of doorbells */
     QTAILQ_HEAD(, VirtIORdmaShadow) awake_shadows; /* the bottom half polls */
     /* Work of the bottom half */
-    bool sched_all;
+    bool sched_all;                 /* all that follow, and all work queues */
     bool sched_cqs;                 /* backlogs of CQs */
     bool sched_events;
     QTAILQ_HEAD(, VirtIORdmaCq) sched_eqs; /* event queues */
@@ -92,7 +92,7 @@ struct VirtIORdma {
     /* Virtqueues with a host notifier */
     DECLARE_BITMAP(notifiers, VIRTIO_QUEUE_MAX);
 
-    uint8_t *config;                /* configuration space */
+    struct virtio_rdma_config config;
 };
 
 /*
