@@ -126,14 +126,12 @@ typedef struct RdmaBackendClientOps {
 /* Limits: those of the device model, lowered by its backend. */
 typedef struct RdmaBackendLimits {
     uint32_t max_qp;
-    uint32_t max_qp_wr;             /* of a QP with virtqueues */
-    uint32_t max_qp_wr_direct;      /* of any other */
+    uint32_t max_qp_wr;
     uint32_t max_send_sge;
     uint32_t max_recv_sge;
     uint32_t max_inline_data;       /* bytes */
     uint32_t max_cq;
-    uint32_t max_cqe;               /* of a CQ as deep as its virtqueue */
-    uint32_t max_cqe_deep;          /* of any other */
+    uint32_t max_cqe;
     uint32_t max_mr;
     uint32_t max_pd;
     uint64_t max_mr_size;           /* bytes */

@@ -272,17 +272,11 @@ typedef struct SavedQp {
     const RdmaBackend *rb;          /* on load: its limits apply */
 } SavedQp;
 
-/* The device knows which form of queues a QP has, and checks its limit. */
-static uint32_t max_wr(const RdmaBackend *rb)
-{
-    return MAX(rb->limits.max_qp_wr, rb->limits.max_qp_wr_direct);
-}
-
 static RdmaQpCap max_cap(const RdmaBackend *rb)
 {
     return (RdmaQpCap) {
-        .max_send_wr = max_wr(rb),
-        .max_recv_wr = max_wr(rb),
+        .max_send_wr = rb->limits.max_qp_wr,
+        .max_recv_wr = rb->limits.max_qp_wr,
         .max_send_sge = rb->limits.max_send_sge,
         .max_recv_sge = rb->limits.max_recv_sge,
         .max_inline_data = rb->limits.max_inline_data,
@@ -304,7 +298,7 @@ static bool qp_counts_ok(void *opaque, int version_id)
     max = &saved->rb->limits;
     recv_sge = image->init.has_srq ? max->max_srq_sge : max->max_recv_sge;
     return count_ok(QP, n, "send WQEs", image->n_send,
-                    max_wr(saved->rb)) &&
+                    max->max_qp_wr) &&
            count_ok(QP, n, "send SGEs", image->n_send_sges,
                     n_send * max->max_send_sge) &&
            count_ok(QP, n, "bytes of inline data", image->inline_len,

@@ -208,13 +208,11 @@ void verbs_dev_limit(RdmaVerbs *v, RdmaBackendLimits *l)
     /* These do not include QP 0 and 1. */
     l->max_qp = at_most(l->max_qp, a->max_qp);
     l->max_qp_wr = at_most(l->max_qp_wr, a->max_qp_wr);
-    l->max_qp_wr_direct = at_most(l->max_qp_wr_direct, a->max_qp_wr);
     l->max_send_sge = at_most(l->max_send_sge, a->max_sge);
     l->max_recv_sge = at_most(l->max_recv_sge, a->max_sge);
     l->max_inline_data = MIN(l->max_inline_data, v->dev.max_inline);
     l->max_cq = at_most(l->max_cq, a->max_cq);
     l->max_cqe = at_most(l->max_cqe, a->max_cqe);
-    l->max_cqe_deep = at_most(l->max_cqe_deep, a->max_cqe);
     l->max_mr = at_most(l->max_mr, a->max_mr);
     l->max_pd = at_most(l->max_pd, a->max_pd);
     l->max_mr_size = MIN(l->max_mr_size, a->max_mr_size);

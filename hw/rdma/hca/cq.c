@@ -29,9 +29,7 @@ int rdma_hca_cq_create(RdmaHca *hca, RdmaHcaCq *cq)
           ? hca->bc->create_cq(hca->backend, cqn, cq->cqe) : 0;
     if (ret) {
         rdma_hca_cq_remove(hca, cq);
-        if (ret == -EINPROGRESS) {
-            rdma_hca_table_search_from(&hca->cqs, cqn);
-        }
+        rdma_hca_table_search_from(&hca->cqs, cqn);
         return ret;
     }
     trace_rdma_hca_cq_create(hca->owner, cqn, cq->cqe);
@@ -100,11 +98,4 @@ bool rdma_hca_cq_complete(RdmaHca *hca, RdmaHcaCq *cq, const RdmaWc *wc,
     trace_rdma_hca_cq_complete(hca->owner, cq->cqn, wc->qp_num, wc->wr_id,
                                wc->status, wc->opcode, wc->byte_len);
     return true;
-}
-
-void rdma_hca_cq_forget_qp(RdmaHca *hca, RdmaHcaCq *cq, const RdmaHcaQp *qp)
-{
-    if (cq->ops->forget_qp) {
-        cq->ops->forget_qp(hca, cq, qp);
-    }
 }

@@ -56,32 +56,24 @@ void rdma_hca_error_note_event(RdmaHca *hca, RdmaHcaQp *qp, RdmaEventType type)
 
 RdmaCompletionOpcode rdma_hca_error_opcode(uint8_t opcode)
 {
-    switch (opcode) {
-    case RDMA_WC_RDMA_WRITE:
-        return RDMA_COMPLETION_OPCODE_RDMA_WRITE;
-    case RDMA_WC_RDMA_READ:
-        return RDMA_COMPLETION_OPCODE_RDMA_READ;
-    case RDMA_WC_COMP_SWAP:
-        return RDMA_COMPLETION_OPCODE_COMP_SWAP;
-    case RDMA_WC_FETCH_ADD:
-        return RDMA_COMPLETION_OPCODE_FETCH_ADD;
-    case RDMA_WC_BIND_MW:
-        return RDMA_COMPLETION_OPCODE_BIND_MW;
-    case RDMA_WC_LOCAL_INV:
-        return RDMA_COMPLETION_OPCODE_LOCAL_INV;
-    case RDMA_WC_REG_MR:
-        return RDMA_COMPLETION_OPCODE_REG_MR;
-    case RDMA_WC_FLUSH:
-        return RDMA_COMPLETION_OPCODE_FLUSH;
-    case RDMA_WC_ATOMIC_WRITE:
-        return RDMA_COMPLETION_OPCODE_ATOMIC_WRITE;
-    case RDMA_WC_RECV:
-        return RDMA_COMPLETION_OPCODE_RECV;
-    case RDMA_WC_RECV_RDMA_WITH_IMM:
-        return RDMA_COMPLETION_OPCODE_RECV_RDMA_WITH_IMM;
-    default:
-        return RDMA_COMPLETION_OPCODE_SEND;
-    }
+    static const RdmaCompletionOpcode opcodes[] = {
+        [RDMA_WC_SEND] = RDMA_COMPLETION_OPCODE_SEND,
+        [RDMA_WC_RDMA_WRITE] = RDMA_COMPLETION_OPCODE_RDMA_WRITE,
+        [RDMA_WC_RDMA_READ] = RDMA_COMPLETION_OPCODE_RDMA_READ,
+        [RDMA_WC_COMP_SWAP] = RDMA_COMPLETION_OPCODE_COMP_SWAP,
+        [RDMA_WC_FETCH_ADD] = RDMA_COMPLETION_OPCODE_FETCH_ADD,
+        [RDMA_WC_BIND_MW] = RDMA_COMPLETION_OPCODE_BIND_MW,
+        [RDMA_WC_LOCAL_INV] = RDMA_COMPLETION_OPCODE_LOCAL_INV,
+        [RDMA_WC_REG_MR] = RDMA_COMPLETION_OPCODE_REG_MR,
+        [RDMA_WC_FLUSH] = RDMA_COMPLETION_OPCODE_FLUSH,
+        [RDMA_WC_ATOMIC_WRITE] = RDMA_COMPLETION_OPCODE_ATOMIC_WRITE,
+        [RDMA_WC_RECV] = RDMA_COMPLETION_OPCODE_RECV,
+        [RDMA_WC_RECV_RDMA_WITH_IMM] =
+            RDMA_COMPLETION_OPCODE_RECV_RDMA_WITH_IMM,
+    };
+
+    return opcode < ARRAY_SIZE(opcodes) ? opcodes[opcode]
+                                        : RDMA_COMPLETION_OPCODE_SEND;
 }
 
 static RdmaQueuePairEvent event_info(uint8_t event)

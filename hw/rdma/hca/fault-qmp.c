@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The QMP commands about faults, and checks of a fault that the user adds: is it
- * possible, and does the device have room for it?
+ * The QMP commands about faults, and checks of a fault that the user adds: is
+ * it possible, and does the device have room for it?
  */
 #include "qemu/osdep.h"
 #include "qapi/clone-visitor.h"

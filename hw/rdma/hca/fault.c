@@ -40,7 +40,7 @@ typedef struct Work {
 
 #define OP(opcode) (1u << RDMA_COMPLETION_OPCODE_##opcode)
 #define OPS_ALL UINT32_MAX
-#define OPS_SEND ~(OP(RECV) | OP(RECV_RDMA_WITH_IMM))
+#define OPS_SEND (~(OP(RECV) | OP(RECV_RDMA_WITH_IMM)))
 /* The request names memory of the peer by an rkey. */
 #define OPS_RKEY (OP(RDMA_WRITE) | OP(RDMA_READ) | OP(COMP_SWAP) | \
                   OP(FETCH_ADD) | OP(ATOMIC_WRITE) | OP(FLUSH))
@@ -240,6 +240,14 @@ static void set_port(RdmaHca *hca, int64_t until)
     hca->faults->port_until = until;
 }
 
+/* The fault of the QP is over: do not hold back its sends. */
+static void release_qp(RdmaHcaQp *qp)
+{
+    qp->fault.held_back = false;
+    qp->fault.fatal = false;
+    qp->fault.stuck = NULL;
+}
+
 void rdma_hca_faults_expire(RdmaHca *hca)
 {
     RdmaHcaFaults *fs = hca->faults;
@@ -250,7 +258,7 @@ void rdma_hca_faults_expire(RdmaHca *hca)
     }
     RDMA_HCA_FOREACH(&hca->qps, n, qp) {
         if (qp->fault.stuck && rdma_hca_fault_is_due(qp->fault.until)) {
-            rdma_hca_fault_release_qp(qp);
+            release_qp(qp);
             rdma_hca_qp_schedule(hca, qp);
         }
     }
@@ -341,7 +349,7 @@ void rdma_hca_fault_remove(RdmaHca *hca, RdmaHcaFault *f)
     }
     RDMA_HCA_FOREACH(&hca->qps, n, qp) {
         if (qp->fault.stuck == f) {
-            rdma_hca_fault_release_qp(qp);
+            release_qp(qp);
             rdma_hca_qp_schedule(hca, qp);
         }
         if (qp->fault.next_fault == f) {
@@ -357,16 +365,9 @@ void rdma_hca_fault_remove(RdmaHca *hca, RdmaHcaFault *f)
     rdma_hca_faults_update(hca);
 }
 
-void rdma_hca_fault_release_qp(RdmaHcaQp *qp)
-{
-    qp->fault.held_back = false;
-    qp->fault.fatal = false;
-    qp->fault.stuck = NULL;
-}
-
 void rdma_hca_fault_forget_qp(RdmaHcaQp *qp)
 {
-    rdma_hca_fault_release_qp(qp);
+    release_qp(qp);
     qp->fault.next_is_matched = false;
     qp->fault.next_fault = NULL;
 }

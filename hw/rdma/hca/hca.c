@@ -23,6 +23,7 @@ void rdma_hca_init(RdmaHca *hca, const RdmaHcaOps *ops, Object *owner,
     hca->ops = ops;
     hca->owner = owner;
     hca->dev = dev;
+    hca->ring_size = UINT32_MAX;
 }
 
 /*

@@ -14,6 +14,8 @@
 
 /* The most completions that one turn writes */
 #define MAX_PER_TURN 256
+/* The most completions that are held back at a time */
+#define MAX_HELD 16384
 
 static bool is_recv(const RdmaWc *wc)
 {
@@ -140,7 +142,7 @@ bool rdma_hca_hold_complete(RdmaHca *hca, RdmaHcaCq *cq,
     if (flushed && last) {
         release_soon(hca, wq);
     }
-    if (cq->n_held >= cq->cqe || fs->n_held >= RDMA_HCA_MAX_HELD) {
+    if (cq->n_held >= cq->cqe || fs->n_held >= MAX_HELD) {
         if (last && !release(hca, QTAILQ_FIRST(&wq->held))) {
             return false;
         }

@@ -90,12 +90,9 @@ static void add_cq(RdmaHca *hca, const void *obj, bool detail, Ends *ends)
     info->cqn = cq->cqn;
     info->cqe = cq->cqe;
     info->users = cq->users;
-    info->direct = cq->ops->is_direct;
     info->event_queue = cq->is_eq;
     info->failed = cq->error;
-    if (cq->ops->inspect) {
-        cq->ops->inspect(hca, cq, info);
-    }
+    hca->ops->cq->inspect(cq, info);
     QAPI_LIST_APPEND(ends->cqs, info);
 }
 
@@ -119,8 +116,8 @@ static void add_srq(RdmaHca *hca, const void *obj, bool detail, Ends *ends)
                                                  &info->recvs_waiting);
     info->has_limit = in.srq.has_limit;
     info->limit = in.srq.limit;
-    info->direct = srq->wq.ops->is_direct;
     info->failed = srq->error;
+    hca->ops->srq->inspect(srq, info);
     QAPI_LIST_APPEND(ends->srqs, info);
 }
 
@@ -221,7 +218,7 @@ static bool is_connected(const RdmaHcaQp *qp)
     return qp->init.qp_type == RDMA_QPT_RC || qp->init.qp_type == RDMA_QPT_UC;
 }
 
-static RdmaQueuePairDetail *detail_info(const RdmaHcaQp *qp,
+static RdmaQueuePairDetail *detail_info(RdmaHca *hca, const RdmaHcaQp *qp,
                                         const RdmaQpInspection *in)
 {
     RdmaQueuePairDetail *info = g_new0(RdmaQueuePairDetail, 1);
@@ -231,7 +228,7 @@ static RdmaQueuePairDetail *detail_info(const RdmaHcaQp *qp,
     info->max_send_sge = qp->init.cap.max_send_sge;
     info->max_recv_sge = qp->init.cap.max_recv_sge;
     info->max_inline_data = qp->init.cap.max_inline_data;
-    info->direct = qp->sq.ops->is_direct;
+    hca->ops->qp->inspect(qp, info);
     if (is_connected(qp)) {
         add_path(info, in);
     }
@@ -291,7 +288,7 @@ static void add_qp(RdmaHca *hca, const void *obj, bool detail, Ends *ends)
     }
     if (detail) {
         add_waiting(hca, qp, info);
-        info->detail = detail_info(qp, &in.qp);
+        info->detail = detail_info(hca, qp, &in.qp);
     }
     QAPI_LIST_APPEND(ends->qps, info);
 }

@@ -13,8 +13,6 @@
 #define rdma_hca_guest_error(fmt, ...) \
     qemu_log_mask(LOG_GUEST_ERROR, "rdma: " fmt "\n", ## __VA_ARGS__)
 
-/* The most completions that faults hold back at a time */
-#define RDMA_HCA_MAX_HELD 16384
 #define RDMA_HCA_FAULT_MAX_DURATION_MS 3600000
 /* RdmaHcaFault.threshold of a probability of 1 */
 #define RDMA_HCA_FAULT_ALWAYS (1ull << 32)
@@ -118,8 +116,6 @@ void rdma_hca_faults_update(RdmaHca *hca);
 void rdma_hca_faults_expire(RdmaHca *hca);
 /* The QP enters RESET, or its sends are flushed: undo all effects of faults. */
 void rdma_hca_fault_forget_qp(RdmaHcaQp *qp);
-/* The fault of the QP is over: do not hold back its sends. */
-void rdma_hca_fault_release_qp(RdmaHcaQp *qp);
 /*
  * Apply a fault to a decoded send. @sge: the list of @wr, which a fault may
  * change. False if the fault holds the send back: qp->fault then has the
@@ -198,8 +194,6 @@ bool rdma_hca_event_load(RdmaHca *hca, const RdmaEvent *event);
 /* Write a completion. False if the CQ is in error, or enters it. */
 bool rdma_hca_cq_complete(RdmaHca *hca, RdmaHcaCq *cq, const RdmaWc *wc,
                           bool solicited);
-/* @qp was reset or is gone: drop its completions that wait for room. */
-void rdma_hca_cq_forget_qp(RdmaHca *hca, RdmaHcaCq *cq, const RdmaHcaQp *qp);
 
 /* Enter @pd, which has its number, into the table. */
 void rdma_hca_pd_add(RdmaHca *hca, RdmaHcaPd *pd);

@@ -12,7 +12,6 @@ static bool loaded_qp(RdmaHca *hca, const RdmaQpInitAttr *init,
 {
     const RdmaHcaQp *qp = rdma_hca_table_get(&hca->qps, init->qpn);
 
-    hca->loaded.qps++;
     return qp && qp->init.pdn == init->pdn &&
            qp->init.qp_type == init->qp_type &&
            qp->init.sq_sig_all == init->sq_sig_all &&
@@ -30,7 +29,6 @@ static bool loaded_mr(RdmaHca *hca, const RdmaMrAttr *attr, uint64_t npages)
 {
     const RdmaHcaMr *mr = rdma_hca_mr_get(hca, attr->mrn);
 
-    hca->loaded.mrs++;
     if (!mr || mr->pdn != attr->pdn || mr->type != attr->type ||
         mr->max_pages != attr->max_pages) {
         return false;
@@ -49,7 +47,6 @@ static bool loaded_mw(RdmaHca *hca, const RdmaMwAttr *attr)
 {
     const RdmaHcaMr *mw = rdma_hca_table_get(&hca->mrs, attr->mwn);
 
-    hca->loaded.mws++;
     return mw && mw->mw_type == attr->type && mw->pdn == attr->pdn;
 }
 
@@ -57,7 +54,6 @@ static bool loaded_srq(RdmaHca *hca, const RdmaSrqAttr *attr)
 {
     const RdmaHcaSrq *srq = rdma_hca_table_get(&hca->srqs, attr->srqn);
 
-    hca->loaded.srqs++;
     return srq && srq->attr.pdn == attr->pdn &&
            srq->attr.max_wr == attr->max_wr &&
            srq->attr.max_sge == attr->max_sge;
@@ -65,6 +61,7 @@ static bool loaded_srq(RdmaHca *hca, const RdmaSrqAttr *attr)
 
 bool rdma_hca_loaded(RdmaHca *hca, const RdmaLoaded *obj)
 {
+    hca->loaded[obj->type]++;
     switch (obj->type) {
     case RDMA_OBJECT_QP:
         return loaded_qp(hca, obj->qp, obj->nsend, obj->nrecv);
@@ -81,7 +78,7 @@ bool rdma_hca_loaded(RdmaHca *hca, const RdmaLoaded *obj)
 
 void rdma_hca_load_begin(RdmaHca *hca)
 {
-    hca->loaded = (RdmaHcaLoaded) {};
+    memset(hca->loaded, 0, sizeof(hca->loaded));
 }
 
 static bool check_count(const char *what, uint32_t ours, uint32_t backends)
@@ -95,10 +92,11 @@ static bool check_count(const char *what, uint32_t ours, uint32_t backends)
 
 bool rdma_hca_load_end(RdmaHca *hca)
 {
-    const RdmaHcaLoaded *l = &hca->loaded;
+    const uint32_t *n = hca->loaded;
 
-    return check_count("QPs", hca->qps.count, l->qps) &&
-           check_count("MRs", hca->mrs.count - hca->n_mws, l->mrs) &&
-           check_count("windows", hca->n_mws, l->mws) &&
-           check_count("SRQs", hca->srqs.count, l->srqs);
+    return check_count("QPs", hca->qps.count, n[RDMA_OBJECT_QP]) &&
+           check_count("MRs", hca->mrs.count - hca->n_mws,
+                       n[RDMA_OBJECT_MR]) &&
+           check_count("windows", hca->n_mws, n[RDMA_OBJECT_MW]) &&
+           check_count("SRQs", hca->srqs.count, n[RDMA_OBJECT_SRQ]);
 }

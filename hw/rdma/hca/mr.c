@@ -136,9 +136,7 @@ static int create(RdmaHca *hca, RdmaMrAttr *attr)
     ret = hca->bc->create_mr(hca->backend, attr);
     if (ret) {
         rdma_hca_mr_remove(hca, mr);
-        if (ret == -EINPROGRESS) {
-            rdma_hca_table_search_from(&hca->mrs, attr->mrn);
-        }
+        rdma_hca_table_search_from(&hca->mrs, attr->mrn);
         return ret;
     }
     mr->key = attr->lkey;

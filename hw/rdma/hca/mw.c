@@ -33,9 +33,7 @@ int rdma_hca_mw_alloc(RdmaHca *hca, RdmaMwAttr *attr)
     ret = hca->bc->create_mw(hca->backend, attr);
     if (ret) {
         rdma_hca_mr_remove(hca, mw);
-        if (ret == -EINPROGRESS) {
-            rdma_hca_table_search_from(&hca->mrs, attr->mwn);
-        }
+        rdma_hca_table_search_from(&hca->mrs, attr->mwn);
         return ret;
     }
     mw->rkey = attr->rkey;

@@ -49,21 +49,6 @@ int rdma_hca_pages_check(RdmaHca *hca, RdmaHcaPages *p)
                                                     page_size));
 }
 
-int rdma_hca_pages_charge(RdmaHca *hca, uint32_t npages)
-{
-    uint64_t left = hca->max_mr_pages - hca->charged_pages;
-
-    if (npages > left) {
-        rdma_hca_guest_error("npages is %u, but %" PRIu64 " of %" PRIu64
-                             " pages are left: destroy regions or queues, or "
-                             "raise the property max-mr-pages", npages, left,
-                             hca->max_mr_pages);
-        return -ENOMEM;
-    }
-    hca->charged_pages += npages;
-    return 0;
-}
-
 /* Read @n addresses at @addr, which must be aligned to 2^@shift bytes. */
 static int read_entries(RdmaHca *hca, uint64_t addr, uint32_t n,
                         uint32_t shift, uint64_t *entries)
@@ -104,6 +89,21 @@ static bool lists_are_equal(const RdmaHcaPages *a, const RdmaHcaPages *b)
            a->page_shift == b->page_shift && a->levels == b->levels;
 }
 
+static int charge(RdmaHca *hca, uint32_t npages)
+{
+    uint64_t left = hca->max_mr_pages - hca->charged_pages;
+
+    if (npages > left) {
+        rdma_hca_guest_error("npages is %u, but %" PRIu64 " of %" PRIu64
+                             " pages are left: destroy regions or queues, or "
+                             "raise the property max-mr-pages", npages, left,
+                             hca->max_mr_pages);
+        return -ENOMEM;
+    }
+    hca->charged_pages += npages;
+    return 0;
+}
+
 /* Start at the root table, or at the flat list, and charge its pages. */
 static int walk_start(RdmaHca *hca, RdmaHcaWalk *w, const RdmaHcaPages *p)
 {
@@ -112,7 +112,7 @@ static int walk_start(RdmaHca *hca, RdmaHcaWalk *w, const RdmaHcaPages *p)
         return -EINVAL;
     }
     *w = (RdmaHcaWalk) { .of = *p, .level = p->levels };
-    return rdma_hca_pages_charge(hca, p->npages);
+    return charge(hca, p->npages);
 }
 
 static void walk_end(RdmaHca *hca, RdmaHcaWalk *w)

@@ -30,9 +30,7 @@ int rdma_hca_pd_create(RdmaHca *hca, uint32_t *pdn)
     ret = hca->bc->create_pd ? hca->bc->create_pd(hca->backend, *pdn) : 0;
     if (ret) {
         rdma_hca_pd_remove(hca, pd);
-        if (ret == -EINPROGRESS) {
-            rdma_hca_table_search_from(&hca->pds, *pdn);
-        }
+        rdma_hca_table_search_from(&hca->pds, *pdn);
     }
     return ret;
 }

@@ -113,11 +113,18 @@ void rdma_hca_qp_add(RdmaHca *hca, RdmaHcaQp *qp)
     rdma_hca_table_set(&hca->qps, init->qpn, qp);
 }
 
+static void cq_forget(RdmaHca *hca, RdmaHcaCq *cq, const RdmaHcaQp *qp)
+{
+    if (cq->ops->forget_qp) {
+        cq->ops->forget_qp(hca, cq, qp);
+    }
+}
+
 /* Drop completions of the QP that were not written yet. */
 static void forget_completions(RdmaHca *hca, RdmaHcaQp *qp)
 {
-    rdma_hca_cq_forget_qp(hca, qp->send_cq, qp);
-    rdma_hca_cq_forget_qp(hca, qp->recv_cq, qp);
+    cq_forget(hca, qp->send_cq, qp);
+    cq_forget(hca, qp->recv_cq, qp);
     rdma_hca_hold_forget_qp(hca, qp);
 }
 
@@ -149,9 +156,7 @@ int rdma_hca_qp_create(RdmaHca *hca, RdmaHcaQp *qp)
     ret = hca->bc->create_qp(hca->backend, &init);
     if (ret) {
         rdma_hca_qp_remove(hca, qp);
-        if (ret == -EINPROGRESS) {
-            rdma_hca_table_search_from(&hca->qps, init.qpn);
-        }
+        rdma_hca_table_search_from(&hca->qps, init.qpn);
         return ret;
     }
     qp->init = init;

@@ -129,7 +129,7 @@ void rdma_hca_kick_all(RdmaHca *hca)
     RdmaHcaQp *qp;
 
     RDMA_HCA_FOREACH(&hca->srqs, n, srq) {
-        rdma_hca_srq_schedule(hca, srq);
+        rdma_hca_wq_schedule(hca, &srq->wq);
     }
     RDMA_HCA_FOREACH(&hca->qps, n, qp) {
         rdma_hca_qp_schedule(hca, qp);

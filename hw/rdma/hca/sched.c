@@ -41,11 +41,6 @@ void rdma_hca_qp_schedule(RdmaHca *hca, RdmaHcaQp *qp)
     rdma_hca_wq_schedule(hca, &qp->sq);
 }
 
-void rdma_hca_srq_schedule(RdmaHca *hca, RdmaHcaSrq *srq)
-{
-    rdma_hca_wq_schedule(hca, &srq->wq);
-}
-
 void rdma_hca_wq_break(RdmaHca *hca, RdmaHcaWq *wq)
 {
     wq->broken = true;

@@ -49,14 +49,12 @@ int rdma_hca_srq_create(RdmaHca *hca, RdmaHcaSrq *srq)
     ret = hca->bc->create_srq(hca->backend, &attr);
     if (ret) {
         rdma_hca_srq_remove(hca, srq);
-        if (ret == -EINPROGRESS) {
-            rdma_hca_table_search_from(&hca->srqs, attr.srqn);
-        }
+        rdma_hca_table_search_from(&hca->srqs, attr.srqn);
         return ret;
     }
     trace_rdma_hca_srq_create(hca->owner, attr.srqn, attr.pdn, attr.max_wr,
                               attr.max_sge);
-    rdma_hca_srq_schedule(hca, srq);
+    rdma_hca_wq_schedule(hca, &srq->wq);
     return 0;
 }
 

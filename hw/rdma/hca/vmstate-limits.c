@@ -7,17 +7,19 @@
 #include "qemu/osdep.h"
 #include "hw/rdma/hca-vmstate.h"
 #include "migration/qemu-file-types.h"
+#include "qemu/bswap.h"
 #include "qemu/error-report.h"
 
 typedef struct Limit {
     const char *prop;               /* the property that sets it */
     size_t offset;
     size_t size;
+    bool of_ring;                   /* at most RdmaHca.ring_size */
 } Limit;
 
-#define LIMIT(prop_, field) {                                           \
+#define LIMIT(prop_, field, ...) {                                      \
     prop_, offsetof(RdmaBackendLimits, field),                          \
-    sizeof_field(RdmaBackendLimits, field),                             \
+    sizeof_field(RdmaBackendLimits, field), ## __VA_ARGS__              \
 }
 
 /* In the order of the stream */
@@ -26,10 +28,10 @@ static const Limit limits[] = {
     LIMIT("max-qp", max_qp),
     LIMIT("max-mr", max_mr),
     LIMIT("max-pd", max_pd),
-    LIMIT("max-qp-wr", max_qp_wr_direct),
-    LIMIT("queue-size", max_qp_wr),
-    LIMIT("max-cqe", max_cqe_deep),
-    LIMIT("queue-size", max_cqe),
+    LIMIT("max-qp-wr", max_qp_wr),
+    LIMIT("queue-size", max_qp_wr, true),
+    LIMIT("max-cqe", max_cqe),
+    LIMIT("queue-size", max_cqe, true),
     LIMIT("max-sge", max_send_sge),
     LIMIT("max-sge", max_recv_sge),
     LIMIT("max-inline", max_inline_data),
@@ -47,19 +49,10 @@ static const Limit limits[] = {
 
 static uint64_t value_of(const RdmaHca *hca, const Limit *l)
 {
-    const uint8_t *at = (const uint8_t *)&hca->limits + l->offset;
+    uint64_t value = ldn_he_p((const uint8_t *)&hca->limits + l->offset,
+                              l->size);
 
-    return l->size == sizeof(uint64_t) ? *(const uint64_t *)at :
-           l->size == sizeof(uint32_t) ? *(const uint32_t *)at : *at;
-}
-
-bool rdma_hca_check_limit(const char *prop, uint64_t theirs, uint64_t ours)
-{
-    if (theirs != ours) {
-        error_report("rdma: the source has %s=%" PRIu64 ", but this device "
-                     "has %" PRIu64, prop, theirs, ours);
-    }
-    return theirs == ours;
+    return l->of_ring ? MIN(value, hca->ring_size) : value;
 }
 
 static int put_limits(QEMUFile *f, void *pv, size_t size,
@@ -75,8 +68,12 @@ static int get_limits(QEMUFile *f, void *pv, size_t size,
                       const VMStateField *field)
 {
     for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
-        if (!rdma_hca_check_limit(limits[i].prop, qemu_get_be64(f),
-                                  value_of(pv, &limits[i]))) {
+        uint64_t theirs = qemu_get_be64(f);
+        uint64_t ours = value_of(pv, &limits[i]);
+
+        if (theirs != ours) {
+            error_report("rdma: the source has %s=%" PRIu64 ", but this device "
+                         "has %" PRIu64, limits[i].prop, theirs, ours);
             return -EINVAL;
         }
     }

@@ -102,7 +102,7 @@ static const VMStateDescription vmstate_cq = {
 static bool check_cq(RdmaHca *hca, const RdmaHcaRecord *r, const RdmaHcaCq *cq)
 {
     return CHECK(cq, cqe, cq->cqe, "more") &&
-           AT_MOST(cq, cqe, MAX(hca->limits.max_cqe, hca->limits.max_cqe_deep));
+           (cq->is_eq || AT_MOST(cq, cqe, hca->limits.max_cqe));
 }
 
 /* Memory regions, and windows */
@@ -204,15 +204,13 @@ static const VMStateDescription vmstate_qp = {
     },
 };
 
-/* The guest interface checks the limit of the form of the queues. */
 static bool check_cap(const RdmaHca *hca, const RdmaHcaRecord *r,
                       const RdmaQpCap *cap)
 {
     const RdmaBackendLimits *l = &hca->limits;
-    uint32_t max_wr = MAX(l->max_qp_wr, l->max_qp_wr_direct);
 
-    return AT_MOST(cap, max_send_wr, max_wr) &&
-           AT_MOST(cap, max_recv_wr, max_wr) &&
+    return AT_MOST(cap, max_send_wr, l->max_qp_wr) &&
+           AT_MOST(cap, max_recv_wr, l->max_qp_wr) &&
            AT_MOST(cap, max_send_sge, l->max_send_sge) &&
            AT_MOST(cap, max_recv_sge, l->max_recv_sge) &&
            AT_MOST(cap, max_inline_data, l->max_inline_data);
@@ -261,24 +259,17 @@ static void put_wq(QEMUFile *f, const RdmaHcaWq *wq)
     for (uint32_t i = 0; i < wq->count; i++) {
         const RdmaHcaInflight *inflight = rdma_hca_wq_inflight(wq, i);
 
-        qemu_put_be16(f, inflight->index);
-        qemu_put_be16(f, inflight->ndescs);
+        qemu_put_be32(f, inflight->place);
         qemu_put_be16(f, inflight->npages);
         qemu_put_be32(f, inflight->mrn);
     }
 }
 
-static bool check_inflight(RdmaHca *hca, const RdmaHcaRecord *r,
-                           const RdmaHcaWq *wq, const RdmaHcaInflight *inflight)
+static bool check_inflight(RdmaHca *hca, const RdmaHcaRecord *r, RdmaHcaWq *wq,
+                           const RdmaHcaInflight *inflight)
 {
-    bool ring = wq->ops->ring_size;
-    uint32_t size = ring ? wq->ops->ring_size(hca, wq) : 0;
-
-    return CHECK(inflight, index, inflight->index < (ring ? size : 1),
-                 "less than its ring") &&
-           CHECK(inflight, ndescs, !ring || inflight->ndescs, "more") &&
-           rdma_hca_record_max(r, "ndescs of all WQEs",
-                               wq->ndescs + inflight->ndescs, size) &&
+    return (wq->ops->load ? wq->ops->load(hca, wq, inflight->place, r)
+                          : AT_MOST(inflight, place, 0)) &&
            (wq->kind == RDMA_SQ || AT_MOST(inflight, npages, 0)) &&
            check_pages(hca, r, inflight->npages);
 }
@@ -297,8 +288,7 @@ static bool get_wq(QEMUFile *f, RdmaHca *hca, const RdmaHcaRecord *r,
     for (uint32_t i = 0; i < count; i++) {
         RdmaHcaInflight inflight;
 
-        inflight.index = qemu_get_be16(f);
-        inflight.ndescs = qemu_get_be16(f);
+        inflight.place = qemu_get_be32(f);
         inflight.npages = qemu_get_be16(f);
         inflight.mrn = qemu_get_be32(f);
         if (!check_inflight(hca, r, wq, &inflight)) {

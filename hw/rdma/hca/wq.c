@@ -34,7 +34,6 @@ void rdma_hca_wq_push(RdmaHcaWq *wq, const RdmaHcaInflight *inflight)
         inflight_grow(wq);
     }
     wq->count++;
-    wq->ndescs += inflight->ndescs;
     *rdma_hca_wq_inflight(wq, wq->count - 1) = *inflight;
 }
 
@@ -48,7 +47,7 @@ bool rdma_hca_wq_take(RdmaHca *hca, RdmaHcaWq *wq)
     RdmaHcaInflight inflight = {};
 
     if (wq->broken || wq->count >= wq->ops->depth(wq) ||
-        !wq->ops->take(hca, wq, &inflight)) {
+        !wq->ops->take(hca, wq, &inflight.place)) {
         return false;
     }
     rdma_hca_wq_push(wq, &inflight);
@@ -57,7 +56,6 @@ bool rdma_hca_wq_take(RdmaHca *hca, RdmaHcaWq *wq)
 
 void rdma_hca_wq_put_back(RdmaHca *hca, RdmaHcaWq *wq)
 {
-    wq->ndescs -= rdma_hca_wq_newest(wq)->ndescs;
     wq->count--;
     wq->ops->put_back(hca, wq);
 }
@@ -83,9 +81,6 @@ static void retire_oldest(RdmaHca *hca, RdmaHcaWq *wq, uint32_t count)
     }
     if (wq->ops->retire) {
         wq->ops->retire(hca, wq, count);
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        wq->ndescs -= rdma_hca_wq_inflight(wq, i)->ndescs;
     }
     wq->head = (wq->head + count) & (wq->inflight_room - 1);
     wq->count -= count;
@@ -135,23 +130,8 @@ bool rdma_hca_wq_forget(RdmaHca *hca, RdmaHcaWq *wq)
     }
     wq->stale += wq->count;
     wq->count = 0;
-    wq->ndescs = 0;
     wq->head = 0;
     return lost;
-}
-
-void rdma_hca_wqs_restore_order(RdmaHca *hca)
-{
-    RdmaHcaQp *qp;
-
-    RDMA_HCA_FOREACH(&hca->qps, n, qp) {
-        if (qp->sq.ops->restore_order) {
-            qp->sq.ops->restore_order(hca, &qp->sq);
-        }
-        if (!qp->srq && qp->rq.ops->restore_order) {
-            qp->rq.ops->restore_order(hca, &qp->rq);
-        }
-    }
 }
 
 void rdma_hca_wq_init(RdmaHcaWq *wq, RdmaQueue kind, uint32_t id,

@@ -69,7 +69,7 @@ int pvrdma_create_cq(Pvrdma *s, const void *req, void *rsp)
     PvrdmaCq *cq;
     int ret;
 
-    if (!check_size("cqe", cqe, s->hca.limits.max_cqe_deep)) {
+    if (!check_size("cqe", cqe, s->hca.limits.max_cqe)) {
         return -EINVAL;
     }
     if (!pvrdma_has_context(s, ctx)) {
@@ -268,7 +268,7 @@ bool pvrdma_qp_has_one_context(RdmaHca *hca, const RdmaQpInitAttr *init)
 static int check_qp(Pvrdma *s, RdmaQpInitAttr *init)
 {
     const RdmaQpCap *cap = &init->cap;
-    uint32_t max_wr = s->hca.limits.max_qp_wr_direct;
+    uint32_t max_wr = s->hca.limits.max_qp_wr;
     int ret;
 
     if (init->qp_type != RDMA_QPT_GSI && init->qp_type != RDMA_QPT_RC &&

@@ -101,12 +101,10 @@ static bool attach(Pvrdma *s, Error **errp)
     *l = (RdmaBackendLimits) {
         .max_qp = conf->max_qp,
         .max_qp_wr = conf->max_qp_wr,
-        .max_qp_wr_direct = conf->max_qp_wr,
         .max_send_sge = conf->max_sge,
         .max_recv_sge = conf->max_sge,
         .max_cq = conf->max_cq,
         .max_cqe = conf->max_cqe,
-        .max_cqe_deep = conf->max_cqe,
         .max_mr = conf->max_mr,
         .max_pd = conf->max_pd,
         .max_mr_size = conf->max_mr_size,
@@ -126,12 +124,10 @@ static bool attach(Pvrdma *s, Error **errp)
                          errp)) {
         return false;
     }
-    l->max_qp_wr_direct = pow2floor(l->max_qp_wr_direct);
-    l->max_qp_wr = l->max_qp_wr_direct;
+    l->max_qp_wr = pow2floor(l->max_qp_wr);
     l->max_send_sge = pow2floor(MIN(l->max_send_sge, l->max_recv_sge));
     l->max_recv_sge = l->max_send_sge;
-    l->max_cqe_deep = pow2floor(l->max_cqe_deep);
-    l->max_cqe = l->max_cqe_deep;
+    l->max_cqe = pow2floor(l->max_cqe);
     if (!s->hca.bc->create_srq || !l->max_srq_wr) {
         l->max_srq = 0;
     }

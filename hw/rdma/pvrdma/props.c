@@ -129,10 +129,10 @@ bool pvrdma_limits_check(const Pvrdma *s, Error **errp)
 {
     const RdmaBackendLimits *l = &s->hca.limits;
 
-    return check_limit("max-qp-wr", l->max_qp_wr_direct, PVRDMA_MIN_QP_WR,
+    return check_limit("max-qp-wr", l->max_qp_wr, PVRDMA_MIN_QP_WR,
                        errp) &&
            check_limit("max-sge", l->max_send_sge, PVRDMA_MIN_SGE, errp) &&
-           check_limit("max-cqe", l->max_cqe_deep, PVRDMA_MIN_CQE, errp);
+           check_limit("max-cqe", l->max_cqe, PVRDMA_MIN_CQE, errp);
 }
 
 void pvrdma_props_init(ObjectClass *klass)

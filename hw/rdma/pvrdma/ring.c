@@ -108,7 +108,7 @@ static uint32_t depth(const RdmaHcaWq *wq)
     return ring_of(wq)->size;
 }
 
-static bool take(RdmaHca *hca, RdmaHcaWq *wq, RdmaHcaInflight *inflight)
+static bool take(RdmaHca *hca, RdmaHcaWq *wq, uint32_t *place)
 {
     Pvrdma *s = pvrdma_of(hca);
     PvrdmaRing *ring = ring_of(wq);
@@ -185,7 +185,6 @@ static void drain(RdmaHca *hca, RdmaHcaWq *wq, uint32_t n)
 }
 
 const RdmaHcaWqOps pvrdma_wq_ops = {
-    .is_direct = true,
     .depth = depth,
     .take = take,
     .put_back = put_back,
@@ -304,6 +303,5 @@ static bool complete(RdmaHca *hca, RdmaHcaCq *core, const RdmaWc *wc,
 }
 
 const RdmaHcaCqOps pvrdma_cq_ops = {
-    .is_direct = true,
     .complete = complete,
 };

@@ -66,7 +66,6 @@ static bool load_cq(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
 
     cq->fired = false;
     if (!rdma_hca_record_check(r, !cq->core.is_eq, "is_eq", 1, "0") ||
-        !rdma_hca_record_max(r, "cqe", cqe, hca->limits.max_cqe_deep) ||
         !check_size(r, "cqe", cqe) ||
         !rdma_hca_record_check(r, pvrdma_has_context(s, cq->ctx), "ctx",
                                cq->ctx, "a context that exists") ||
@@ -83,10 +82,16 @@ static bool load_cq(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
     return true;
 }
 
+static void inspect_cq(const void *obj, void *info)
+{
+    ((RdmaCqInfo *)info)->direct = true;
+}
+
 const RdmaHcaObjectOps pvrdma_cqs = {
     .size = sizeof(PvrdmaCq),
     .vmsd = &vmstate_cq,
     .load = load_cq,
+    .inspect = inspect_cq,
     .free = pvrdma_cq_free,
 };
 
@@ -116,10 +121,16 @@ static bool load_srq(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
     return check_wq(r, &srq->ring);
 }
 
+static void inspect_srq(const void *obj, void *info)
+{
+    ((RdmaSrqInfo *)info)->direct = true;
+}
+
 const RdmaHcaObjectOps pvrdma_srqs = {
     .size = sizeof(PvrdmaSrq),
     .vmsd = &vmstate_srq,
     .load = load_srq,
+    .inspect = inspect_srq,
     .free = pvrdma_srq_free,
 };
 
@@ -146,13 +157,8 @@ static bool load_qp(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
 {
     PvrdmaQp *qp = obj;
     const RdmaQpInitAttr *init = &qp->core.init;
-    uint32_t max_wr = hca->limits.max_qp_wr_direct;
 
-    if (!rdma_hca_record_max(r, "max_send_wr", init->cap.max_send_wr,
-                             max_wr) ||
-        !rdma_hca_record_max(r, "max_recv_wr", init->cap.max_recv_wr,
-                             max_wr) ||
-        !check_size(r, "max_send_wr", init->cap.max_send_wr) ||
+    if (!check_size(r, "max_send_wr", init->cap.max_send_wr) ||
         (!init->has_srq &&
          !check_size(r, "max_recv_wr", init->cap.max_recv_wr)) ||
         !rdma_hca_record_check(r, qp->send_pages >= pvrdma_qp_send_pages(init),
@@ -169,10 +175,16 @@ static bool load_qp(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
     return check_wq(r, &qp->sq) && (init->has_srq || check_wq(r, &qp->rq));
 }
 
+static void inspect_qp(const void *obj, void *info)
+{
+    ((RdmaQueuePairDetail *)info)->direct = true;
+}
+
 const RdmaHcaObjectOps pvrdma_qps = {
     .size = sizeof(PvrdmaQp),
     .vmsd = &vmstate_qp,
     .load = load_qp,
+    .inspect = inspect_qp,
     .free = pvrdma_qp_free,
 };
 

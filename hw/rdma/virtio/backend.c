@@ -115,6 +115,7 @@ void virtio_rdma_hca_init(VirtIORdma *s)
 {
     rdma_hca_init(&s->hca, &hca_ops, OBJECT(s),
                   qdev_get_parent_bus(DEVICE(s))->parent);
+    s->hca.ring_size = s->conf.queue_size;
 }
 
 bool virtio_rdma_backend_attach(VirtIORdma *s, Error **errp)
@@ -125,14 +126,12 @@ bool virtio_rdma_backend_attach(VirtIORdma *s, Error **errp)
 
     s->hca.limits = (RdmaBackendLimits) {
         .max_qp = direct ? conf->max_qp : virtio_rdma_vq_qps(s),
-        .max_qp_wr = conf->queue_size,
-        .max_qp_wr_direct = conf->max_qp_wr,
+        .max_qp_wr = conf->max_qp_wr,
         .max_send_sge = conf->max_sge,
         .max_recv_sge = conf->max_sge,
         .max_inline_data = conf->max_inline,
         .max_cq = direct ? conf->max_cq : virtio_rdma_vq_cqs(s),
-        .max_cqe = conf->queue_size,
-        .max_cqe_deep = conf->max_cqe,
+        .max_cqe = conf->max_cqe,
         .max_mr = conf->max_mr,
         .max_pd = conf->max_pd,
         .max_mr_size = VIRTIO_RDMA_MAX_MR_SIZE,

@@ -41,24 +41,12 @@
  * limit bounds the cost of a completion: the QP pays the same for each buffer.
  */
 #define VIRTIO_RDMA_MAX_BUF_DESCS   16
-/* Limits of a direct QP: slots of a queue, and pages of both queues */
+/* Slots of a queue of a QP, of an SRQ, and their size */
 #define VIRTIO_RDMA_MIN_DEPTH       4   /* the least that max-qp-wr can be */
 #define VIRTIO_RDMA_MAX_DEPTH_SHIFT 15
 #define VIRTIO_RDMA_MAX_DEPTH       (1u << VIRTIO_RDMA_MAX_DEPTH_SHIFT)
-#define VIRTIO_RDMA_MAX_SLOT_SHIFT  13
-#define VIRTIO_RDMA_MAX_DIRECT_PAGES \
-    (1 + 2 * (VIRTIO_RDMA_MAX_DEPTH << (VIRTIO_RDMA_MAX_SLOT_SHIFT - \
-                                        RDMA_PAGE_SHIFT)))
-/* Pages of a direct CQ: one with counters, and slots of 2^6 bytes */
-#define VIRTIO_RDMA_MAX_DIRECT_CQ_PAGES \
-    (1 + (VIRTIO_RDMA_MAX_CQE >> (RDMA_PAGE_SHIFT - \
-                                  VIRTIO_RDMA_CQE_SLOT_SHIFT)))
-
-/* Pages of a direct SRQ, whose depth has a limit of its own */
 #define VIRTIO_RDMA_MAX_SRQ_DEPTH_SHIFT 16
-#define VIRTIO_RDMA_MAX_DIRECT_SRQ_PAGES \
-    (1 + (1u << (VIRTIO_RDMA_MAX_SRQ_DEPTH_SHIFT + \
-                 VIRTIO_RDMA_MAX_SLOT_SHIFT - RDMA_PAGE_SHIFT)))
+#define VIRTIO_RDMA_MAX_SLOT_SHIFT  13
 
 /* The last of VIRTIO_RDMA_F_* */
 #define VIRTIO_RDMA_F_MAX           VIRTIO_RDMA_F_VERSION_1
@@ -99,6 +87,12 @@ static inline bool virtio_rdma_active(VirtIORdma *s)
 static inline bool virtio_rdma_offers(const VirtIORdma *s, unsigned bit)
 {
     return s->rdma_features & (1ULL << bit);
+}
+
+/* The limit @max of a depth, for objects whose virtqueues limit it, too */
+static inline uint32_t virtio_rdma_vq_depth(const VirtIORdma *s, uint32_t max)
+{
+    return MIN(max, s->hca.ring_size);
 }
 
 /*

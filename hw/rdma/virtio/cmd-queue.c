@@ -305,7 +305,8 @@ static int check_qpn(VirtIORdma *s, uint32_t qpn, const void *req)
     return sq == -ENOMEM ? sq : rq ?: sq;
 }
 
-static int find_vq_qpn(VirtIORdma *s, const struct virtio_rdma_create_qp_req *cmd,
+static int find_vq_qpn(VirtIORdma *s,
+                       const struct virtio_rdma_create_qp_req *cmd,
                        uint32_t *qpn)
 {
     if (cmd->qp_type != RDMA_QPT_GSI) {
@@ -340,13 +341,13 @@ static int check_qp_flags(VirtIORdma *s, uint32_t flags)
 static int check_qp(VirtIORdma *s, uint32_t flags, uint8_t sq_sig_type,
                     RdmaQpInitAttr *init)
 {
-    const RdmaBackendLimits *l = &s->hca.limits;
+    uint32_t max_wr = s->hca.limits.max_qp_wr;
     int ret = check_qp_flags(s, flags);
 
     if (!ret) {
         ret = rdma_hca_qp_check(&s->hca, init,
-                                flags & VIRTIO_RDMA_QP_DIRECT
-                                ? l->max_qp_wr_direct : l->max_qp_wr);
+                                flags & VIRTIO_RDMA_QP_DIRECT ? max_wr :
+                                virtio_rdma_vq_depth(s, max_wr));
     }
     if (!ret && !rdma_hca_check_range("sq_sig_type", sq_sig_type,
                                       VIRTIO_RDMA_SIGNAL_ALL_WR,

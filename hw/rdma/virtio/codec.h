@@ -4,9 +4,9 @@
  * that of docs/specs/virtio-rdma.rst, little-endian and without padding.
  *
  * This is the only code that knows where a field lies in a work queue element,
- * a completion or an event. Handlers of control commands read their request and
- * write their response, and config.c writes configuration space. All else in the
- * device works on host structures.
+ * a completion or an event. Handlers of control commands read their request
+ * and write their response, and config.c writes configuration space. All else
+ * in the device works on host structures.
  */
 #ifndef HW_RDMA_VIRTIO_CODEC_H
 #define HW_RDMA_VIRTIO_CODEC_H

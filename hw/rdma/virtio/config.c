@@ -49,13 +49,13 @@ void virtio_rdma_config_update(VirtIORdma *s)
         .max_mr_size = cpu_to_le64(l->max_mr_size),
         .page_size_cap = cpu_to_le64(RDMA_PAGE_SIZE),
         .max_qp = cpu_to_le32(s->max_vq_qp),
-        .max_qp_wr = cpu_to_le32(l->max_qp_wr),
+        .max_qp_wr = cpu_to_le32(virtio_rdma_vq_depth(s, l->max_qp_wr)),
         .device_cap_flags = cpu_to_le64(l->device_cap_flags),
         .max_send_sge = cpu_to_le32(l->max_send_sge),
         .max_recv_sge = cpu_to_le32(l->max_recv_sge),
         .max_sge_rd = cpu_to_le32(l->max_send_sge),
         .max_cq = cpu_to_le32(s->max_vq_cq),
-        .max_cqe = cpu_to_le32(l->max_cqe),
+        .max_cqe = cpu_to_le32(virtio_rdma_vq_depth(s, l->max_cqe)),
         .max_mr = cpu_to_le32(l->max_mr),
         .max_pd = cpu_to_le32(l->max_pd),
         .max_qp_rd_atom = cpu_to_le32(l->max_rd_atomic),
@@ -87,12 +87,12 @@ void virtio_rdma_config_update(VirtIORdma *s)
         memcpy(c->mac, port.mac, sizeof(c->mac));
         c->mtu = cpu_to_le16(MIN(port.phys_mtu, UINT16_MAX));
         c->mr_page_sizes = cpu_to_le64(RDMA_HCA_PAGE_SIZES);
-        c->max_cqe_deep = cpu_to_le32(l->max_cqe_deep);
+        c->max_cqe_deep = cpu_to_le32(l->max_cqe);
         c->num_counters = cpu_to_le32(s->hca.bc->query_counters
                                       ? VIRTIO_RDMA_NUM_COUNTERS : 0);
     }
     if (virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT)) {
-        c->max_qp_wr_direct = cpu_to_le32(l->max_qp_wr_direct);
+        c->max_qp_wr_direct = cpu_to_le32(l->max_qp_wr);
         c->max_qp_direct = cpu_to_le32(l->max_qp);
         c->max_cq_direct = cpu_to_le32(l->max_cq);
         c->max_srq_direct = cpu_to_le32(l->max_srq);

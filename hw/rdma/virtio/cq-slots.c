@@ -102,7 +102,7 @@ static bool take_arm(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited)
 
 static uint32_t max_cqe(VirtIORdma *s)
 {
-    return s->hca.limits.max_cqe_deep;
+    return s->hca.limits.max_cqe;
 }
 
 static bool complete(RdmaHca *hca, RdmaHcaCq *core, const RdmaWc *wc,
@@ -155,20 +155,8 @@ static int resize(VirtIORdma *s, VirtIORdmaCq *cq,
     return 0;
 }
 
-static void inspect(RdmaHca *hca, const RdmaHcaCq *core, RdmaCqInfo *info)
-{
-    const VirtIORdmaCq *cq = container_of(core, VirtIORdmaCq, core);
-
-    info->has_eqn = cq->eq;
-    info->eqn = cq->eq ? cq->eq->core.cqn : 0;
-}
-
 const VirtIORdmaCqOps virtio_rdma_cq_slots_ops = {
-    .core = {
-        .is_direct = true,
-        .complete = complete,
-        .inspect = inspect,
-    },
+    .core.complete = complete,
     .max_cqe = max_cqe,
     .take_arm = take_arm,
     .resize = resize,

@@ -22,8 +22,9 @@ typedef enum PushResult {
 
 static uint32_t max_cqe(VirtIORdma *s)
 {
-    return virtio_rdma_is_v1(s) ? s->hca.limits.max_cqe_deep
-                                : s->hca.limits.max_cqe;
+    uint32_t max = s->hca.limits.max_cqe;
+
+    return virtio_rdma_is_v1(s) ? max : virtio_rdma_vq_depth(s, max);
 }
 
 static size_t cqe_size(VirtIORdma *s)
@@ -219,18 +220,12 @@ static void drop(RdmaHca *hca, RdmaHcaCq *cq)
     virtio_rdma_cq_backlog_clear(virtio_rdma_cq(cq));
 }
 
-static void inspect(RdmaHca *hca, const RdmaHcaCq *core, RdmaCqInfo *info)
-{
-    info->backlog = container_of(core, VirtIORdmaCq, core)->n_backlog;
-}
-
 const VirtIORdmaCqOps virtio_rdma_cq_vq_ops = {
     .core = {
         .complete = complete,
         .drop = drop,
         .forget_qp = virtio_rdma_cq_forget_qp,
         .destroyed = destroyed,
-        .inspect = inspect,
     },
     .max_cqe = max_cqe,
     .flush = flush,
@@ -280,18 +275,4 @@ VirtIORdmaCqe virtio_rdma_cqe(VirtIORdma *s, const RdmaWc *wc, bool solicited)
 
     virtio_rdma_codec_put_cqe(cqe.bytes, wc, virtio_rdma_is_v1(s));
     return cqe;
-}
-
-bool virtio_rdma_cq_flush(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget)
-{
-    const VirtIORdmaCqOps *ops = virtio_rdma_cq_ops(cq);
-
-    if (cq->core.error) {
-        return false;
-    }
-    if (ops->flush && !ops->flush(s, cq, budget)) {
-        rdma_hca_cq_enter_error(&s->hca, &cq->core);
-        return false;
-    }
-    return true;
 }

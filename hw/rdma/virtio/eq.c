@@ -47,21 +47,6 @@ void virtio_rdma_eq_detach(VirtIORdma *s, VirtIORdmaCq *cq)
     }
 }
 
-void virtio_rdma_eq_fail(VirtIORdma *s, VirtIORdmaCq *eq)
-{
-    VirtIORdmaCq *cq, *next;
-
-    if (eq->core.error) {
-        return;
-    }
-    eq->core.error = true;
-    QTAILQ_FOREACH_SAFE(cq, &eq->events, next_event, next) {
-        drop_event(cq);
-    }
-    trace_virtio_rdma_eq_error(s, eq->core.cqn);
-    rdma_hca_event_raise(&s->hca, RDMA_EVENT_CQ_ERR, eq->core.cqn);
-}
-
 void virtio_rdma_eq_queue_event(VirtIORdmaCq *cq)
 {
     if (!cq->event_waits) {
@@ -81,7 +66,7 @@ static bool push_event(VirtIORdma *s, VirtIORdmaCq *eq, uint32_t cqn,
     uint8_t buf[VIRTIO_RDMA_CQN_SIZE];
 
     if (!virtio_rdma_cq_pop(s, eq, sizeof(buf), budget, &elem)) {
-        virtio_rdma_eq_fail(s, eq);
+        rdma_hca_cq_enter_error(&s->hca, &eq->core);
         return false;
     }
     if (!elem) {
@@ -140,6 +125,15 @@ static bool flush(VirtIORdma *s, VirtIORdmaCq *eq, uint32_t *budget)
     return true;
 }
 
+static void drop(RdmaHca *hca, RdmaHcaCq *eq)
+{
+    VirtIORdmaCq *cq, *next;
+
+    QTAILQ_FOREACH_SAFE(cq, &virtio_rdma_cq(eq)->events, next_event, next) {
+        drop_event(cq);
+    }
+}
+
 static void destroyed(RdmaHca *hca, RdmaHcaCq *eq)
 {
     virtio_rdma_vq_abandon(virtio_rdma_of(hca), VIRTIO_RDMA_CQ_VQ(eq->cqn));
@@ -147,6 +141,7 @@ static void destroyed(RdmaHca *hca, RdmaHcaCq *eq)
 
 /* Completions and commands for CQs do not reach event queues. */
 const VirtIORdmaCqOps virtio_rdma_eq_ops = {
+    .core.drop = drop,
     .core.destroyed = destroyed,
     .max_cqe = max_cqe,
     .flush = flush,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * CQs, SRQs and QPs of the guest interface, which embed those of the core: their
- * virtqueues, and how to free them
+ * CQs, SRQs and QPs of the guest interface, which embed those of the core:
+ * their virtqueues, and how to free them
  */
 #include "qemu/osdep.h"
 #include "queue.h"

@@ -176,7 +176,7 @@ static const struct {
     { "max-mr-pages", "entries of the page lists of all memory regions; "
                       "0: by the size of RAM" },
     { "queue-size", "entries of a virtqueue (2-1024)" },
-    { "max-qp-wr", "depth of work queues with direct (4-32768)" },
+    { "max-qp-wr", "depth of work queues (4-32768)" },
     { "max-sge", "scatter/gather elements of a work request (1-256)" },
     { "max-inline", "bytes of inline data of a work request (0-4096)" },
     { "max-rd-atomic", "READs and atomics in flight per QP (1-128)" },

@@ -74,6 +74,7 @@ struct VirtIORdmaCq {
 typedef struct VirtIORdmaWq {
     VirtQueue *vq;                  /* or NULL */
     uint16_t seen;                  /* for virtio_rdma_ring_check() */
+    uint32_t ndescs;                /* of @vq, of all WQEs in flight */
     /* Of slots: log2 of their number, and of the bytes of each */
     uint8_t depth_shift;
     uint8_t slot_shift;
@@ -235,8 +236,6 @@ void virtio_rdma_direct_cq_start(VirtIORdmaCq *cq);
 void virtio_rdma_eq_attach(VirtIORdmaCq *cq, VirtIORdmaCq *eq);
 /* Drop the pending event of @cq, and detach it from its event queue. */
 void virtio_rdma_eq_detach(VirtIORdma *s, VirtIORdmaCq *cq);
-/* Put @eq into its error state: drop its events, and report the error. */
-void virtio_rdma_eq_fail(VirtIORdma *s, VirtIORdmaCq *eq);
 /* Make an event of @cq pending in its event queue. */
 void virtio_rdma_eq_queue_event(VirtIORdmaCq *cq);
 /* Write events that the iothread has raised, within the budget of a turn. */
@@ -261,11 +260,6 @@ bool virtio_rdma_cq_pop(VirtIORdma *s, VirtIORdmaCq *cq, size_t size,
                         uint32_t *budget, VirtQueueElement **elem);
 /* Encode a completion. */
 VirtIORdmaCqe virtio_rdma_cqe(VirtIORdma *s, const RdmaWc *wc, bool solicited);
-/*
- * Write completions or events that wait in the CQ or event queue, while there
- * are buffers and @budget. False if the CQ is in error, or enters it.
- */
-bool virtio_rdma_cq_flush(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget);
 /* The CQ or event queue at virtqueue @n, or NULL. */
 VirtIORdmaCq *virtio_rdma_cq_of_vq(VirtIORdma *s, uint32_t n);
 
@@ -330,6 +324,11 @@ void virtio_rdma_shadows_run(RdmaHca *hca);
 /* Set the form of the queue to @form: virtqueue @n. */
 void virtio_rdma_wq_use_vq(VirtIORdma *s, RdmaHcaWq *wq, VirtIORdmaWq *form,
                            uint32_t n);
+/*
+ * After migration, when the device may access guest memory: tell virtqueues
+ * which WQEs are in flight. With VIRTIO_F_IN_ORDER they must know.
+ */
+void virtio_rdma_wqs_restore_order(VirtIORdma *s);
 /* The queue of a QP or SRQ at virtqueue @n, or NULL. */
 RdmaHcaWq *virtio_rdma_wq_of_vq(VirtIORdma *s, uint32_t n);
 

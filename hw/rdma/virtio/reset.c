@@ -93,6 +93,7 @@ static void reset_wq(VirtIORdma *s, RdmaHcaWq *wq)
     bool lost = rdma_hca_wq_forget(&s->hca, wq);
 
     virtio_rdma_wq(wq)->seen = 0;
+    virtio_rdma_wq(wq)->ndescs = 0;
     if (qp && !lost && rdma_hca_qp_is_in(&s->hca, qp, RDMA_QPS_RESET)) {
         /* The driver has not used the queue yet, so nothing is lost. */
         return;
@@ -131,11 +132,7 @@ static void queue_reset(VirtIORdma *s, uint32_t n)
                       "reset while %u queues use it\n",
                       cq->core.is_eq ? "event queue" : "CQ", cq->core.cqn,
                       cq->core.users);
-        if (cq->core.is_eq) {
-            virtio_rdma_eq_fail(s, cq);
-        } else {
-            rdma_hca_cq_fail(&s->hca, &cq->core);
-        }
+        rdma_hca_cq_fail(&s->hca, &cq->core);
     }
 }
 

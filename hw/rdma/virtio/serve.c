@@ -19,7 +19,9 @@
 /* Write the backlog of a CQ, or events. If the CQ fails, its QPs fail, too. */
 static void flush_cq(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget)
 {
-    if (!cq->core.error && !virtio_rdma_cq_flush(s, cq, budget)) {
+    const VirtIORdmaCqOps *ops = virtio_rdma_cq_ops(cq);
+
+    if (!cq->core.error && ops->flush && !ops->flush(s, cq, budget)) {
         rdma_hca_cq_fail(&s->hca, &cq->core);
     }
 }
@@ -65,7 +67,7 @@ bool virtio_rdma_running_update(VirtIORdma *s, uint8_t status)
     if (running && s->restore_order) {
         s->restore_order = false;
         if (virtio_vdev_has_feature(vdev, VIRTIO_F_IN_ORDER)) {
-            rdma_hca_wqs_restore_order(&s->hca);
+            virtio_rdma_wqs_restore_order(s);
         }
         running = !vdev->broken;
         ready = running;

@@ -65,22 +65,17 @@ static void drop_unreadable(VirtIORdma *s, VirtIORdmaShadow *shadow)
     virtio_rdma_shadow_drop(s, page_of(s, shadow));
 }
 
-static bool store_awake_at(VirtIORdma *s, uint64_t addr, bool awake)
+static bool store_awake(VirtIORdma *s, uint64_t addr, bool awake)
 {
     return rdma_hca_store_word(rdma_hca_ram(&s->hca), addr +
                                VIRTIO_RDMA_SHADOW_AT(awake), awake);
-}
-
-static bool store_awake(VirtIORdma *s, VirtIORdmaShadow *shadow, bool awake)
-{
-    return store_awake_at(s, shadow->addr, awake);
 }
 
 int virtio_rdma_shadow_set(VirtIORdma *s, uint32_t page, uint64_t addr)
 {
     VirtIORdmaShadow *shadow = &s->shadows[page];
 
-    if (!store_awake_at(s, addr, false)) {
+    if (!store_awake(s, addr, false)) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: 0x%" PRIx64 ", the shadow "
                       "of page %u of the doorbells, is not in RAM\n", addr,
                       page);
@@ -111,7 +106,7 @@ void virtio_rdma_shadow_wake(VirtIORdma *s, uint32_t page)
     if (!shadow->is_on || shadow->is_awake) {
         return;
     }
-    if (!store_awake(s, shadow, true)) {
+    if (!store_awake(s, shadow->addr, true)) {
         drop_unreadable(s, shadow);
         return;
     }
@@ -204,7 +199,7 @@ static bool run(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t *budget)
     if (found) {
         return true;
     }
-    if (!store_awake(s, shadow, false)) {
+    if (!store_awake(s, shadow->addr, false)) {
         return false;
     }
     /*
@@ -216,7 +211,7 @@ static bool run(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t *budget)
         return false;
     }
     if (found) {
-        return store_awake(s, shadow, true);
+        return store_awake(s, shadow->addr, true);
     }
     fall_asleep(s, shadow);
     return true;

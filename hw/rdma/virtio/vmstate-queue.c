@@ -152,10 +152,22 @@ static bool load_cq(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
     return true;
 }
 
+static void inspect_cq(const void *obj, void *out)
+{
+    const VirtIORdmaCq *cq = obj;
+    RdmaCqInfo *info = out;
+
+    info->direct = cq->pages.npages;
+    info->backlog = cq->n_backlog;
+    info->has_eqn = cq->eq;
+    info->eqn = cq->eq ? cq->eq->core.cqn : 0;
+}
+
 const RdmaHcaObjectOps virtio_rdma_cqs = {
     .size = sizeof(VirtIORdmaCq),
     .vmsd = &vmstate_cq,
     .load = load_cq,
+    .inspect = inspect_cq,
     .free = virtio_rdma_cq_free,
 };
 
@@ -186,7 +198,8 @@ bool virtio_rdma_eqs_load(VirtIORdma *s)
     RdmaHcaCq *cq;
 
     RDMA_HCA_FOREACH(&s->hca.cqs, n, cq) {
-        if (cq->ops->is_direct && !load_eq_of(s, virtio_rdma_cq(cq))) {
+        if (virtio_rdma_cq(cq)->pages.npages &&
+            !load_eq_of(s, virtio_rdma_cq(cq))) {
             return false;
         }
     }
@@ -232,10 +245,18 @@ static bool load_srq(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
     return true;
 }
 
+static void inspect_srq(const void *obj, void *info)
+{
+    const VirtIORdmaSrq *srq = obj;
+
+    ((RdmaSrqInfo *)info)->direct = srq->pages.npages;
+}
+
 const RdmaHcaObjectOps virtio_rdma_srqs = {
     .size = sizeof(VirtIORdmaSrq),
     .vmsd = &vmstate_srq,
     .load = load_srq,
+    .inspect = inspect_srq,
     .free = virtio_rdma_srq_free,
 };
 
@@ -276,18 +297,15 @@ static bool load_qp(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
     VirtIORdma *s = virtio_rdma_of(hca);
     VirtIORdmaQp *qp = obj;
     const RdmaQpCap *cap = &qp->core.init.cap;
-    uint32_t max_wr = qp->pages.npages
-                      ? hca->limits.max_qp_wr_direct
-                                : hca->limits.max_qp_wr;
 
-    if (!rdma_hca_record_max(r, "max_send_wr", cap->max_send_wr, max_wr) ||
-        !rdma_hca_record_max(r, "max_recv_wr", cap->max_recv_wr, max_wr)) {
-        return false;
-    }
     if (qp->pages.npages) {
         return load_direct_qp(s, qp, r);
     }
-    if (!check_served(s, r) ||
+    if (!rdma_hca_record_max(r, "max_send_wr", cap->max_send_wr,
+                             hca->ring_size) ||
+        !rdma_hca_record_max(r, "max_recv_wr", cap->max_recv_wr,
+                             hca->ring_size) ||
+        !check_served(s, r) ||
         !check_vq(r, "qpn, with virtqueues", s->max_vq_qp,
                   qp->sq.depth_shift)) {
         return false;
@@ -296,9 +314,17 @@ static bool load_qp(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
     return true;
 }
 
+static void inspect_qp(const void *obj, void *info)
+{
+    const VirtIORdmaQp *qp = obj;
+
+    ((RdmaQueuePairDetail *)info)->direct = qp->pages.npages;
+}
+
 const RdmaHcaObjectOps virtio_rdma_qps = {
     .size = sizeof(VirtIORdmaQp),
     .vmsd = &vmstate_qp,
     .load = load_qp,
+    .inspect = inspect_qp,
     .free = virtio_rdma_qp_free,
 };

@@ -173,13 +173,13 @@ static bool check_features(VirtIORdma *s)
     RdmaHcaQp *qp;
 
     RDMA_HCA_FOREACH(&s->hca.qps, n, qp) {
-        qps += qp->sq.ops->is_direct;
+        qps += virtio_rdma_qp(qp)->pages.npages != 0;
     }
     RDMA_HCA_FOREACH(&s->hca.cqs, n, cq) {
-        cqs += cq->ops->is_direct || cq->is_eq;
+        cqs += virtio_rdma_cq(cq)->pages.npages || cq->is_eq;
     }
     RDMA_HCA_FOREACH(&s->hca.srqs, n, srq) {
-        srqs += srq->wq.ops->is_direct;
+        srqs += virtio_rdma_srq(srq)->pages.npages != 0;
     }
     return check_feature(s, "events", rdma_hca_events_count(&s->hca),
                          VIRTIO_RDMA_F_VERSION_1) &&

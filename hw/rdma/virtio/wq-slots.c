@@ -224,7 +224,7 @@ static bool read_wqe(VirtIORdma *s, VirtIORdmaWq *form, size_t *len)
                                      end - first);
 }
 
-static bool take(RdmaHca *hca, RdmaHcaWq *wq, RdmaHcaInflight *inflight)
+static bool take(RdmaHca *hca, RdmaHcaWq *wq, uint32_t *place)
 {
     VirtIORdma *s = virtio_rdma_of(hca);
     VirtIORdmaSlots *slots = slots_of(wq);
@@ -350,7 +350,6 @@ static void drain(RdmaHca *hca, RdmaHcaWq *wq, uint32_t n)
 }
 
 const RdmaHcaWqOps virtio_rdma_wq_slots_ops = {
-    .is_direct = true,
     .depth = depth,
     .take = take,
     .put_back = put_back,

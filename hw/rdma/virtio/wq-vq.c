@@ -4,6 +4,7 @@
  * returns when the WQE is done
  */
 #include "qemu/osdep.h"
+#include "hw/rdma/hca-vmstate.h"
 #include "qemu/iov.h"
 #include "qemu/rcu.h"
 #include "wq.h"
@@ -13,31 +14,50 @@ static uint32_t depth(const RdmaHcaWq *wq)
     return VIRTQUEUE_MAX_SIZE;
 }
 
+/* RdmaHcaInflight.place: the index of an element, and its descriptors */
+static uint32_t place_of(const VirtQueueElement *elem)
+{
+    return elem->index << 16 | elem->ndescs;
+}
+
+static VirtQueueElement elem_of(uint32_t place)
+{
+    return (VirtQueueElement) {
+        .index = place >> 16,
+        .ndescs = place & UINT16_MAX,
+    };
+}
+
+static uint32_t ring_size(VirtIORdma *s, VirtQueue *vq)
+{
+    return virtio_queue_get_num(VIRTIO_DEVICE(s), virtio_get_queue_index(vq));
+}
+
 /*
- * The next element of @wq, or NULL. The device is broken if the driver made
+ * The next element of @form, or NULL. The device is broken if the driver made
  * more descriptors available than the ring has, because returning the elements
  * would lead out of the ring. The index is checked, too, because in packed
  * rings the driver chooses it.
  */
-static VirtQueueElement *pop(VirtIORdma *s, RdmaHcaWq *wq)
+static VirtQueueElement *pop(VirtIORdma *s, VirtIORdmaWq *form)
 {
-    VirtIODevice *vdev = VIRTIO_DEVICE(s);
-    int n = virtio_get_queue_index(virtio_rdma_wq(wq)->vq);
-    uint32_t size = virtio_queue_get_num(vdev, n);
+    uint32_t size = ring_size(s, form->vq);
     g_autofree VirtQueueElement *elem =
-        virtqueue_pop(virtio_rdma_wq(wq)->vq, sizeof(VirtQueueElement));
+        virtqueue_pop(form->vq, sizeof(VirtQueueElement));
 
     if (!elem) {
         return NULL;
     }
-    if (wq->ndescs + elem->ndescs > size || elem->index >= size) {
-        virtio_error(vdev, "virtio-rdma: buffer %u of virtqueue %d has %u "
-                     "descriptors, those that the device holds already have "
-                     "%u, but the ring has %u entries", elem->index, n,
-                     elem->ndescs, wq->ndescs, size);
-        virtqueue_detach_element(virtio_rdma_wq(wq)->vq, elem, 0);
+    if (form->ndescs + elem->ndescs > size || elem->index >= size) {
+        virtio_error(VIRTIO_DEVICE(s), "virtio-rdma: buffer %u of virtqueue %d "
+                     "has %u descriptors, those that the device holds already "
+                     "have %u, but the ring has %u entries", elem->index,
+                     virtio_get_queue_index(form->vq), elem->ndescs,
+                     form->ndescs, size);
+        virtqueue_detach_element(form->vq, elem, 0);
         return NULL;
     }
+    form->ndescs += elem->ndescs;
     return g_steal_pointer(&elem);
 }
 
@@ -48,11 +68,11 @@ static bool check(RdmaHca *hca, RdmaHcaWq *wq)
     return virtio_rdma_ring_check(virtio_rdma_of(hca), form->vq, &form->seen);
 }
 
-static bool take(RdmaHca *hca, RdmaHcaWq *wq, RdmaHcaInflight *inflight)
+static bool take(RdmaHca *hca, RdmaHcaWq *wq, uint32_t *place)
 {
     VirtIORdma *s = virtio_rdma_of(hca);
     VirtIORdmaTaken *t = virtio_rdma_scratch_begin(s, wq);
-    VirtQueueElement *elem = check(hca, wq) ? pop(s, wq) : NULL;
+    VirtQueueElement *elem = check(hca, wq) ? pop(s, virtio_rdma_wq(wq)) : NULL;
 
     if (!elem) {
         return false;
@@ -61,8 +81,7 @@ static bool take(RdmaHca *hca, RdmaHcaWq *wq, RdmaHcaInflight *inflight)
     t->elem = elem;
     t->len = iov_size(elem->out_sg, elem->out_num);
     t->cost = virtio_rdma_elem_work(elem);
-    inflight->index = elem->index;
-    inflight->ndescs = elem->ndescs;
+    *place = place_of(elem);
     virtio_rdma_vq_unmap(s, elem);
     return true;
 }
@@ -71,25 +90,26 @@ static bool take(RdmaHca *hca, RdmaHcaWq *wq, RdmaHcaInflight *inflight)
 static void put_back(RdmaHca *hca, RdmaHcaWq *wq)
 {
     VirtIORdma *s = virtio_rdma_of(hca);
+    VirtQueueElement *elem = s->scratch->send.elem;
 
-    virtio_rdma_vq_unpop(s, virtio_rdma_wq(wq)->vq, s->scratch->send.elem);
+    virtio_rdma_wq(wq)->ndescs -= elem->ndescs;
+    virtio_rdma_vq_unpop(s, virtio_rdma_wq(wq)->vq, elem);
 }
 
 static void retire(RdmaHca *hca, RdmaHcaWq *wq, uint32_t count)
 {
+    VirtIORdmaWq *form = virtio_rdma_wq(wq);
+
     RCU_READ_LOCK_GUARD();
 
     for (uint32_t i = 0; i < count; i++) {
-        const RdmaHcaInflight *inflight = rdma_hca_wq_inflight(wq, i);
-        VirtQueueElement elem = {
-            .index = inflight->index,
-            .ndescs = inflight->ndescs,
-        };
+        VirtQueueElement elem = elem_of(rdma_hca_wq_inflight(wq, i)->place);
 
-        virtqueue_fill(virtio_rdma_wq(wq)->vq, &elem, 0, i);
+        virtqueue_fill(form->vq, &elem, 0, i);
+        form->ndescs -= elem.ndescs;
     }
-    virtqueue_flush(virtio_rdma_wq(wq)->vq, count);
-    virtio_rdma_vq_notify(virtio_rdma_of(hca), virtio_rdma_wq(wq)->vq);
+    virtqueue_flush(form->vq, count);
+    virtio_rdma_vq_notify(virtio_rdma_of(hca), form->vq);
 }
 
 static bool count(RdmaHca *hca, const RdmaHcaWq *wq, uint32_t *n)
@@ -122,43 +142,25 @@ static void drain(RdmaHca *hca, RdmaHcaWq *wq, uint32_t n)
     virtio_rdma_ring_drain(virtio_rdma_of(hca), virtio_rdma_wq(wq)->vq, n);
 }
 
-/* With VIRTIO_F_IN_ORDER QEMU's virtqueue must know the buffers in flight. */
-static void restore_order(RdmaHca *hca, RdmaHcaWq *wq)
+static bool load(RdmaHca *hca, RdmaHcaWq *wq, uint32_t place,
+                 const RdmaHcaRecord *r)
 {
-    VirtIORdma *s = virtio_rdma_of(hca);
-    VirtQueue *vq = virtio_rdma_wq(wq)->vq;
-    bool same;
+    VirtIORdmaWq *form = virtio_rdma_wq(wq);
+    uint32_t size = ring_size(virtio_rdma_of(hca), form->vq);
+    VirtQueueElement elem = elem_of(place);
 
-    same = virtqueue_rewind(vq, wq->ndescs);
-    for (uint32_t i = 0; same && i < wq->count; i++) {
-        const RdmaHcaInflight *inflight = rdma_hca_wq_inflight(wq, i);
-        g_autofree VirtQueueElement *elem =
-            virtqueue_pop(vq, sizeof(VirtQueueElement));
-
-        same = elem && elem->index == inflight->index &&
-               elem->ndescs == inflight->ndescs;
-        if (elem) {
-            virtio_rdma_vq_unmap(s, elem);
-        }
-    }
-    if (!same) {
-        virtio_error(VIRTIO_DEVICE(s), "virtio-rdma: virtqueue %d does not "
-                     "have the %u buffers any more that were in flight when "
-                     "the VM migrated", virtio_get_queue_index(vq),
-                     wq->count);
-    }
+    form->ndescs += elem.ndescs;
+    return rdma_hca_record_check(r, elem.index < size, "index", elem.index,
+                                 "less than its ring") &&
+           rdma_hca_record_check(r, elem.ndescs, "ndescs", elem.ndescs,
+                                 "more") &&
+           rdma_hca_record_max(r, "ndescs of all WQEs", form->ndescs, size);
 }
 
 static void destroyed(RdmaHca *hca, RdmaHcaWq *wq)
 {
     virtio_rdma_vq_abandon(virtio_rdma_of(hca),
                            virtio_get_queue_index(virtio_rdma_wq(wq)->vq));
-}
-
-static uint32_t ring_size(RdmaHca *hca, const RdmaHcaWq *wq)
-{
-    return virtio_queue_get_num(VIRTIO_DEVICE(virtio_rdma_of(hca)),
-                                virtio_get_queue_index(virtio_rdma_wq(wq)->vq));
 }
 
 const RdmaHcaWqOps virtio_rdma_wq_vq_ops = {
@@ -171,9 +173,8 @@ const RdmaHcaWqOps virtio_rdma_wq_vq_ops = {
     .wake = wake,
     .sleep = go_to_sleep,
     .drain = drain,
-    .restore_order = restore_order,
     .destroyed = destroyed,
-    .ring_size = ring_size,
+    .load = load,
 };
 
 void virtio_rdma_wq_use_vq(VirtIORdma *s, RdmaHcaWq *wq, VirtIORdmaWq *form,
@@ -202,4 +203,40 @@ RdmaHcaWq *virtio_rdma_wq_of_vq(VirtIORdma *s, uint32_t n)
         wq = !qp ? NULL : (n - first_qp) % 2 ? &qp->rq : &qp->sq;
     }
     return wq && wq->ops == &virtio_rdma_wq_vq_ops ? wq : NULL;
+}
+
+/* Have QEMU's virtqueue pop the buffers in flight again. */
+static void restore_order(VirtIORdma *s, const RdmaHcaWq *wq)
+{
+    VirtQueue *vq = virtio_rdma_wq(wq)->vq;
+    bool same = virtqueue_rewind(vq, virtio_rdma_wq(wq)->ndescs);
+
+    for (uint32_t i = 0; same && i < wq->count; i++) {
+        g_autofree VirtQueueElement *elem =
+            virtqueue_pop(vq, sizeof(VirtQueueElement));
+
+        same = elem && place_of(elem) == rdma_hca_wq_inflight(wq, i)->place;
+        if (elem) {
+            virtio_rdma_vq_unmap(s, elem);
+        }
+    }
+    if (!same) {
+        virtio_error(VIRTIO_DEVICE(s), "virtio-rdma: virtqueue %d does not "
+                     "have the %u buffers any more that were in flight when "
+                     "the VM migrated", virtio_get_queue_index(vq),
+                     wq->count);
+    }
+}
+
+void virtio_rdma_wqs_restore_order(VirtIORdma *s)
+{
+    uint32_t first = VIRTIO_RDMA_SQ_VQ(s->max_vq_cq, 0);
+
+    for (uint32_t n = first; n < first + 2 * s->max_vq_qp; n++) {
+        const RdmaHcaWq *wq = virtio_rdma_wq_of_vq(s, n);
+
+        if (wq) {
+            restore_order(s, wq);
+        }
+    }
 }

@@ -71,7 +71,6 @@ struct RdmaHcaPd {
  * rdma_hca_enter() and rdma_hca_leave().
  */
 struct RdmaHcaCqOps {
-    bool is_direct;                 /* reported by query-rdma */
     /*
      * Give a completion to the driver, and notify the driver if it has armed
      * the CQ. False: there is no room, or the driver broke a rule. The core
@@ -85,17 +84,14 @@ struct RdmaHcaCqOps {
     void (*forget_qp)(RdmaHca *hca, RdmaHcaCq *cq, const RdmaHcaQp *qp);
     /* The driver has destroyed the CQ, which is freed next. Optional. */
     void (*destroyed)(RdmaHca *hca, RdmaHcaCq *cq);
-    /* Fill in the fields that only the guest interface knows. Optional. */
-    void (*inspect)(RdmaHca *hca, const RdmaHcaCq *cq, RdmaCqInfo *info);
 };
 
 /*
- * A WQE in flight, until the backend is done with it: its place in a ring of
- * the guest interface, and the page list of a REG_MR, which is charged to it.
+ * A WQE in flight, until the backend is done with it, and the page list of a
+ * REG_MR, which is charged to it
  */
 struct RdmaHcaInflight {
-    uint16_t index;                 /* of the ring; 0 without a ring */
-    uint16_t ndescs;                /* entries of the ring; 0 without one */
+    uint32_t place;                 /* for the guest interface; 0 at first */
     uint16_t npages;                /* of the list; 0: it has no list */
     uint32_t mrn;                   /* the region that gets the pages */
 };
@@ -108,20 +104,19 @@ struct RdmaHcaInflight {
  * rdma_hca_wq_break(), or breaks the whole device, and fails.
  */
 struct RdmaHcaWqOps {
-    bool is_direct;                 /* reported by query-rdma */
     /* The most WQEs that can be in flight */
     uint32_t (*depth)(const RdmaHcaWq *wq);
     /*
      * Copy the next WQE to a buffer of the guest interface, which decode_send()
-     * or decode_recv() reads next, and fill in @index and @ndescs of @inflight.
-     * False if there is no WQE.
+     * or decode_recv() reads next. *@place: see RdmaHcaInflight. False if there
+     * is no WQE.
      */
-    bool (*take)(RdmaHca *hca, RdmaHcaWq *wq, RdmaHcaInflight *inflight);
+    bool (*take)(RdmaHca *hca, RdmaHcaWq *wq, uint32_t *place);
     /* Undo the last take() of this queue. */
     void (*put_back)(RdmaHca *hca, RdmaHcaWq *wq);
     /*
-     * The oldest @count WQEs in flight are done: return their entries of the
-     * ring to the driver. Optional.
+     * The oldest @count WQEs in flight are done: return their places to the
+     * driver. Optional.
      */
     void (*retire)(RdmaHca *hca, RdmaHcaWq *wq, uint32_t count);
     /*
@@ -156,12 +151,11 @@ struct RdmaHcaWqOps {
     /* The driver has destroyed the queue. Optional. */
     void (*destroyed)(RdmaHca *hca, RdmaHcaWq *wq);
     /*
-     * After migration, when the device may access guest memory: tell the ring
-     * which WQEs are in flight. Optional.
+     * Migration: a WQE in flight has this @place. False, after a report about
+     * @r: it cannot have. NULL: the form has no places.
      */
-    void (*restore_order)(RdmaHca *hca, RdmaHcaWq *wq);
-    /* The number of entries of the ring. NULL: the form has no ring. */
-    uint32_t (*ring_size)(RdmaHca *hca, const RdmaHcaWq *wq);
+    bool (*load)(RdmaHca *hca, RdmaHcaWq *wq, uint32_t place,
+                 const RdmaHcaRecord *r);
 };
 
 /*
@@ -209,7 +203,6 @@ struct RdmaHcaWq {
     /* WQEs in flight: a circular buffer, oldest first */
     uint32_t head;                  /* the oldest in inflight[] */
     uint32_t count;
-    uint32_t ndescs;                /* sum of their @ndescs */
     uint32_t stale;                 /* older WQEs, whose ring was reset */
     uint32_t inflight_room;         /* size of inflight[]: power of 2, or 0 */
     RdmaHcaInflight *inflight;
@@ -259,8 +252,8 @@ typedef struct RdmaHcaEvents {
 } RdmaHcaEvents;
 
 /*
- * How a guest interface migrates and frees the objects of a kind. The core's
- * object is the first member of the guest interface's.
+ * How a guest interface migrates, inspects and frees the objects of a kind. The
+ * core's object is the first member of the guest interface's.
  */
 typedef struct RdmaHcaObjectOps {
     size_t size;                    /* of the guest interface's object */
@@ -270,6 +263,11 @@ typedef struct RdmaHcaObjectOps {
      * guest interface, and set the form of the object.
      */
     bool (*load)(RdmaHca *hca, void *obj, const RdmaHcaRecord *r);
+    /*
+     * Fill in the fields of query-rdma that only the guest interface knows, in
+     * @info: an RdmaCqInfo, an RdmaSrqInfo, or the RdmaQueuePairDetail of a QP.
+     */
+    void (*inspect)(const void *obj, void *info);
     /*
      * Free @obj. The core has removed it, and has no pointer to it. If load()
      * fails or is not called, it has no form, and its fields from the stream
@@ -354,14 +352,6 @@ typedef struct RdmaHcaGids {
     unsigned bits;
 } RdmaHcaGids;
 
-/* How many objects the backend has loaded from a migration stream */
-typedef struct RdmaHcaLoaded {
-    uint32_t mrs;
-    uint32_t mws;
-    uint32_t srqs;
-    uint32_t qps;
-} RdmaHcaLoaded;
-
 /* An HCA, part of the device @owner. The tables are internal to the core. */
 struct RdmaHca {
     const RdmaHcaOps *ops;
@@ -373,6 +363,7 @@ struct RdmaHca {
     RdmaBackendClass *bc;
     bool own_backend;               /* the core made it for a netdev */
     RdmaBackendLimits limits;       /* what both device and backend can do */
+    uint32_t ring_size;             /* limits some depths; UINT32_MAX: none */
     QEMUBH *bh;                     /* in the main loop */
     AioContext *ctx;                /* of the iothread, or NULL */
     QEMUBH *work_bh;                /* for work queues, in @ctx; or NULL */
@@ -395,7 +386,8 @@ struct RdmaHca {
     uint32_t extensions;            /* RDMA_EXT_* that the driver uses */
     RdmaHcaGids *allowed_gids;      /* NULL: all GIDs are allowed */
     uint32_t n_allowed_gids;
-    RdmaHcaLoaded loaded;
+    /* Objects that the backend has loaded from a migration stream, by type */
+    uint32_t loaded[RDMA_OBJECT_QP + 1];
     Error *migration_blocker;       /* the backend cannot migrate */
     RdmaSge *sge;                   /* buffer for decode_send() and _recv() */
 

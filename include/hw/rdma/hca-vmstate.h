@@ -38,8 +38,6 @@ extern const VMStateInfo vmstate_info_rdma_hca_limits;
     .flags = VMS_SINGLE,                                                \
     .offset = vmstate_offset_value(state_, field_, RdmaHca),            \
 }
-/* Report that the source has another limit. Returns whether it has not. */
-bool rdma_hca_check_limit(const char *prop, uint64_t theirs, uint64_t ours);
 
 /*
  * The pages of a queue in memory of the driver, or none. The guest interface

@@ -165,7 +165,10 @@ bool rdma_hca_table_find(RdmaHcaTable *t, uint32_t *id);
 /* Put @obj at the free number @id. The table does not own @obj. */
 void rdma_hca_table_set(RdmaHcaTable *t, uint32_t id, void *obj);
 void rdma_hca_table_clear(RdmaHcaTable *t, uint32_t id);
-/* Have the next rdma_hca_table_find() return the free number @id. */
+/*
+ * Have the next rdma_hca_table_find() return the free number @id. Call after
+ * _create() has failed: the command may be executed again.
+ */
 void rdma_hca_table_search_from(RdmaHcaTable *t, uint32_t id);
 /*
  * The first object whose number is at least *@id, or NULL. Sets *@id to that
@@ -219,7 +222,6 @@ void rdma_hca_work_schedule(RdmaHca *hca);
  */
 void rdma_hca_wq_schedule(RdmaHca *hca, const RdmaHcaWq *wq);
 void rdma_hca_qp_schedule(RdmaHca *hca, RdmaHcaQp *qp);
-void rdma_hca_srq_schedule(RdmaHca *hca, RdmaHcaSrq *srq);
 /* The driver's counters are wrong: have the bottom half fail the QP or SRQ. */
 void rdma_hca_wq_break(RdmaHca *hca, RdmaHcaWq *wq);
 
@@ -285,14 +287,10 @@ int rdma_hca_pd_destroy(RdmaHca *hca, uint32_t pdn);
 /* Does the list have @npages, and enough levels for them? 0 or -EINVAL. */
 int rdma_hca_pages_check_num(const RdmaHcaPages *p, uint64_t npages);
 /*
- * Charge @npages; -ENOMEM if the sum exceeds hca->max_mr_pages. To undo this,
- * subtract them from hca->charged_pages.
- */
-int rdma_hca_pages_charge(RdmaHca *hca, uint32_t npages);
-/*
- * Read a checked list into *@pages, and charge its pages. The caller owns the
- * array, and frees it by g_free(). -ENOMEM if the charge fails, -EINVAL if the
- * list is not in RAM or an address is not aligned.
+ * Read a checked list into *@pages, and charge its pages: to undo this,
+ * subtract them from hca->charged_pages. The caller owns the array, and frees
+ * it by g_free(). -ENOMEM if the sum would exceed hca->max_mr_pages, -EINVAL if
+ * the list is not in RAM or an address is not aligned.
  */
 int rdma_hca_pages_read(RdmaHca *hca, const RdmaHcaPages *p, uint64_t **pages);
 /*
@@ -427,8 +425,6 @@ RdmaHcaInflight *rdma_hca_wq_inflight(const RdmaHcaWq *wq, uint32_t i);
  * there were any.
  */
 bool rdma_hca_wq_forget(RdmaHca *hca, RdmaHcaWq *wq);
-/* After migration, when the device may access guest memory */
-void rdma_hca_wqs_restore_order(RdmaHca *hca);
 
 /* fault.c: faults of commands */
 

@@ -35,12 +35,12 @@ typedef struct VirtIORdmaConf {
     uint32_t max_pd;
     uint64_t max_mr_pages;          /* 0: derived from the size of RAM */
     uint32_t queue_size;
-    uint32_t max_qp_wr;             /* of direct queues */
+    uint32_t max_qp_wr;
     uint32_t max_sge;
     uint32_t max_inline;            /* bytes */
     uint32_t max_rd_atomic;
     uint32_t gid_table_len;
-    uint32_t max_cqe;               /* with F_VERSION_1 */
+    uint32_t max_cqe;
     uint32_t max_srq;
     uint32_t max_srq_wr;
     uint32_t max_mw;
@@ -80,7 +80,7 @@ struct VirtIORdma {
     bool sched_events;
     QTAILQ_HEAD(, VirtIORdmaCq) sched_eqs; /* event queues */
     uint32_t next_flush;            /* the CQ to begin with */
-    bool restore_order;             /* see RdmaHcaWqOps.restore_order() */
+    bool restore_order;             /* see virtio_rdma_wqs_restore_order() */
     DECLARE_BITMAP(reset_vqs, VIRTIO_QUEUE_MAX); /* deferred resets */
     bool ioeventfd;                 /* the transport wants host notifiers */
 
