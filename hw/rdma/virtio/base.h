@@ -170,15 +170,16 @@ void virtio_rdma_vq_unmap(VirtIORdma *s, VirtQueueElement *elem);
 /*
  * Check that the driver has made no more buffers available than @vq has
  * entries. False: it has, and the device is broken from then on. This reads the
- * ring only when all buffers up to *@seen, the index of the last check, were
- * popped.
+ * ring only when all buffers up to the index of the last check were popped.
  */
-bool virtio_rdma_ring_check(VirtIORdma *s, VirtQueue *vq, uint16_t *seen);
+bool virtio_rdma_ring_check(VirtIORdma *s, VirtQueue *vq);
 /*
  * Return all available buffers of @vq unread, after @n buffers were returned
  * without a notification. The current command pays.
  */
 void virtio_rdma_ring_drain(VirtIORdma *s, VirtQueue *vq, uint32_t n);
+/* Virtqueue @n is that of a new object, or of one that was loaded. */
+VirtQueue *virtio_rdma_vq_use(VirtIORdma *s, uint32_t n);
 /*
  * Can virtqueue @n serve a new object that needs @size entries? 0; -ENOMEM if
  * the driver has not set it up, or has not reset it after its last object;

@@ -4,7 +4,6 @@
  * the CQE waits in the backlog of its CQ.
  */
 #include "qemu/osdep.h"
-#include "qemu/bitops.h"
 #include "qemu/bswap.h"
 #include "qemu/iov.h"
 #include "qemu/log.h"
@@ -37,7 +36,7 @@ bool virtio_rdma_cq_pop(VirtIORdma *s, VirtIORdmaCq *cq, size_t size,
                         uint32_t *budget, VirtQueueElement **elem)
 {
     const char *kind = cq->core.is_eq ? "event queue" : "CQ";
-    VirtQueueElement *e = virtio_rdma_ring_check(s, cq->vq, &cq->seen)
+    VirtQueueElement *e = virtio_rdma_ring_check(s, cq->vq)
                           ? virtqueue_pop(cq->vq, sizeof(*e)) : NULL;
     size_t room;
 
@@ -235,14 +234,10 @@ const VirtIORdmaCqOps virtio_rdma_cq_vq_ops = {
 
 void virtio_rdma_cq_use_vq(VirtIORdma *s, VirtIORdmaCq *cq)
 {
-    uint32_t n = VIRTIO_RDMA_CQ_VQ(cq->core.cqn);
-
     cq->core.ops = cq->core.is_eq ? &virtio_rdma_eq_ops.core
                                   : &virtio_rdma_cq_vq_ops.core;
     QTAILQ_INIT(&cq->events);
-    cq->vq = virtio_get_queue(VIRTIO_DEVICE(s), n);
-    cq->seen = virtio_queue_get_last_avail_idx(VIRTIO_DEVICE(s), n);
-    clear_bit(n, s->stale_vqs);
+    cq->vq = virtio_rdma_vq_use(s, VIRTIO_RDMA_CQ_VQ(cq->core.cqn));
 }
 
 void virtio_rdma_cq_start_vq(VirtIORdma *s, VirtIORdmaCq *cq)

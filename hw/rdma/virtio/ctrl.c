@@ -284,7 +284,7 @@ void virtio_rdma_ctrl_run(VirtIORdma *s)
 {
     VirtQueue *vq = virtio_get_queue(VIRTIO_DEVICE(s), VIRTIO_RDMA_CTRL_VQ);
 
-    if (s->ctrl_waiting || !virtio_rdma_ring_check(s, vq, &s->ctrl_seen)) {
+    if (s->ctrl_waiting || !virtio_rdma_ring_check(s, vq)) {
         return;
     }
     s->hca.cmd_budget = RDMA_TURN_BUDGET;

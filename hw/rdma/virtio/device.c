@@ -42,9 +42,9 @@ static void add_queues(VirtIORdma *s)
         virtio_add_queue(vdev, size, virtio_rdma_handle_wq);
         virtio_add_queue(vdev, size, virtio_rdma_handle_wq);
     }
-    if (virtio_rdma_offers(s, VIRTIO_RDMA_F_VERSION_1)) {
-        virtio_add_queue(vdev, size, virtio_rdma_handle_event);
-    }
+    s->event_vq = virtio_rdma_offers(s, VIRTIO_RDMA_F_VERSION_1)
+                  ? virtio_add_queue(vdev, size, virtio_rdma_handle_event)
+                  : NULL;
     for (uint32_t n = 0; n < s->max_vq_srq; n++) {
         virtio_add_queue(vdev, size, virtio_rdma_handle_wq);
     }
@@ -75,7 +75,6 @@ static void virtio_rdma_realize(DeviceState *dev, Error **errp)
     s->hca.max_mr_pages = s->conf.max_mr_pages;
     virtio_init(vdev, VIRTIO_ID_RDMA, sizeof(s->config));
     add_queues(s);
-    virtio_rdma_events_init(s);
     QTAILQ_INIT(&s->completed_cqs);
     QTAILQ_INIT(&s->sched_eqs);
     virtio_rdma_shadows_init(s);

@@ -19,8 +19,7 @@ void virtio_rdma_eq_attach(VirtIORdmaCq *cq, VirtIORdmaCq *eq)
 
 static void unschedule(VirtIORdma *s, VirtIORdmaCq *eq)
 {
-    if (eq->scheduled) {
-        eq->scheduled = false;
+    if (QTAILQ_IN_USE(eq, next_eq)) {
         QTAILQ_REMOVE(&s->sched_eqs, eq, next_eq);
     }
 }
@@ -35,8 +34,7 @@ static void drop_event(VirtIORdmaCq *cq)
 
 void virtio_rdma_eq_detach(VirtIORdma *s, VirtIORdmaCq *cq)
 {
-    if (cq->completed) {
-        cq->completed = false;
+    if (QTAILQ_IN_USE(cq, next_completed)) {
         QTAILQ_REMOVE(&s->completed_cqs, cq, next_completed);
     }
     unschedule(s, cq);
@@ -153,8 +151,7 @@ void virtio_rdma_eq_completed(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited)
         return;
     }
     cq->solicited |= solicited;
-    if (!cq->completed) {
-        cq->completed = true;
+    if (!QTAILQ_IN_USE(cq, next_completed)) {
         QTAILQ_INSERT_TAIL(&s->completed_cqs, cq, next_completed);
     }
 }
@@ -173,8 +170,7 @@ static void fire_if_armed(VirtIORdma *s, VirtIORdmaCq *cq)
     virtio_rdma_eq_queue_event(cq);
     if (virtio_rdma_may_use_vqs(s)) {
         run(s, eq, &budget);
-    } else if (!eq->scheduled) {
-        eq->scheduled = true;
+    } else if (!QTAILQ_IN_USE(eq, next_eq)) {
         QTAILQ_INSERT_TAIL(&s->sched_eqs, eq, next_eq);
         rdma_hca_bh_schedule(&s->hca);
     }
@@ -209,7 +205,6 @@ void virtio_rdma_eqs_flush(RdmaHca *hca)
         smp_mb();
     }
     while ((cq = QTAILQ_FIRST(&s->completed_cqs))) {
-        cq->completed = false;
         QTAILQ_REMOVE(&s->completed_cqs, cq, next_completed);
         fire_if_armed(s, cq);
     }

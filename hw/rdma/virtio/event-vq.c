@@ -24,7 +24,7 @@ static bool push_event(VirtIORdma *s, const RdmaEvent *event, bool *used,
         size_t room;
         bool fits;
 
-        if (!virtio_rdma_ring_check(s, s->event_vq, &s->event_seen)) {
+        if (!virtio_rdma_ring_check(s, s->event_vq)) {
             return false;
         }
         elem = virtqueue_pop(s->event_vq, sizeof(VirtQueueElement));
@@ -70,26 +70,4 @@ void virtio_rdma_events_run(VirtIORdma *s)
     if (used) {
         virtio_rdma_vq_notify(s, s->event_vq);
     }
-}
-
-void virtio_rdma_events_reset_vq(VirtIORdma *s)
-{
-    s->event_seen = 0;
-}
-
-void virtio_rdma_events_load(VirtIORdma *s)
-{
-    if (s->event_vq) {
-        s->event_seen = virtio_queue_get_last_avail_idx(
-            VIRTIO_DEVICE(s), virtio_get_queue_index(s->event_vq));
-    }
-}
-
-void virtio_rdma_events_init(VirtIORdma *s)
-{
-    uint32_t n = VIRTIO_RDMA_EVENT_VQ(s->max_vq_cq, s->max_vq_qp);
-
-    s->event_seen = 0;
-    s->event_vq = virtio_rdma_offers(s, VIRTIO_RDMA_F_VERSION_1)
-                  ? virtio_get_queue(VIRTIO_DEVICE(s), n) : NULL;
 }

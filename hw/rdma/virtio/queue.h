@@ -43,7 +43,6 @@ struct VirtIORdmaCq {
     RdmaHcaCq core;
     /* VirtIORdmaArm. Without F_VERSION_1 an interrupt sets it to NONE. */
     uint8_t arm;
-    uint16_t seen;                  /* for virtio_rdma_ring_check() */
     VirtQueue *vq;                  /* NULL: a direct CQ */
     /* With F_VERSION_1: at most core.cqe, in blocks; NULL: empty */
     uint32_t n_backlog;
@@ -59,12 +58,10 @@ struct VirtIORdmaCq {
     uint32_t fired;                 /* the arm request of the last event */
     VirtIORdmaCq *eq;               /* NULL: the CQ raises no events */
     uint32_t eqn;                   /* its number, or VIRTIO_RDMA_EQN_NONE */
-    bool completed;                 /* is in VirtIORdma.completed_cqs */
-    bool solicited;                 /* @completed: one was solicited */
+    bool solicited;                 /* in completed_cqs: one was solicited */
     bool event_waits;               /* is in eq->events */
-    bool scheduled;                 /* an event queue: is in sched_eqs */
-    QTAILQ_ENTRY(VirtIORdmaCq) next_eq;
-    QTAILQ_ENTRY(VirtIORdmaCq) next_completed;
+    QTAILQ_ENTRY(VirtIORdmaCq) next_eq; /* of VirtIORdma.sched_eqs */
+    QTAILQ_ENTRY(VirtIORdmaCq) next_completed; /* of completed_cqs */
     QTAILQ_ENTRY(VirtIORdmaCq) next_event;
     /* Of an event queue: the CQs whose events wait for a buffer */
     QTAILQ_HEAD(, VirtIORdmaCq) events;
@@ -73,7 +70,6 @@ struct VirtIORdmaCq {
 /* The form of a work queue, RdmaHcaWq.opaque: a virtqueue or slots */
 typedef struct VirtIORdmaWq {
     VirtQueue *vq;                  /* or NULL */
-    uint16_t seen;                  /* for virtio_rdma_ring_check() */
     uint32_t ndescs;                /* of @vq, of all WQEs in flight */
     /* Of slots: log2 of their number, and of the bytes of each */
     uint8_t depth_shift;
@@ -178,11 +174,6 @@ static inline void virtio_rdma_schedule(VirtIORdma *s, bool *flag)
 
 /* event-vq.c: the event virtqueue */
 
-void virtio_rdma_events_init(VirtIORdma *s);
-/* The event virtqueue was reset: pending events wait until it is enabled. */
-void virtio_rdma_events_reset_vq(VirtIORdma *s);
-/* After migration */
-void virtio_rdma_events_load(VirtIORdma *s);
 /* For the bottom half: write pending events while there are buffers. */
 void virtio_rdma_events_run(VirtIORdma *s);
 
@@ -190,12 +181,17 @@ void virtio_rdma_events_run(VirtIORdma *s);
 struct VirtIORdmaShadow {
     uint64_t addr;
     bool is_on;                     /* the page has a shadow */
-    bool is_awake;                  /* is in VirtIORdma.awake_shadows */
     /* Bits taken from the summary that wait for another turn */
     uint32_t left[VIRTIO_RDMA_SHADOW_WORDS / 32];
     int64_t rung_at;                /* the last doorbell, in host time */
-    QTAILQ_ENTRY(VirtIORdmaShadow) next;
+    QTAILQ_ENTRY(VirtIORdmaShadow) next; /* of VirtIORdma.awake_shadows */
 };
+
+/* Does the device poll the shadow, so that the driver need not ring? */
+static inline bool virtio_rdma_shadow_is_awake(const VirtIORdmaShadow *shadow)
+{
+    return QTAILQ_IN_USE(shadow, next);
+}
 
 /* The virtqueue of an SRQ */
 static inline uint32_t virtio_rdma_srq_vq(const VirtIORdma *s, uint32_t srqn)

@@ -53,11 +53,10 @@ VirtIORdmaStatus virtio_rdma_set_status(VirtIODevice *vdev, uint8_t status)
 static void reset(VirtIORdma *s)
 {
     trace_virtio_rdma_reset(s);
-    s->ctrl_seen = 0;
     virtio_rdma_ctrl_forget(s);
-    virtio_rdma_events_reset_vq(s);
     virtio_rdma_shadows_reset(s);
     rdma_hca_reset(&s->hca);
+    memset(s->vq_seen, 0, sizeof(s->vq_seen));
     bitmap_zero(s->stale_vqs, VIRTIO_QUEUE_MAX);
     s->sched_all = false;
     s->sched_cqs = false;
@@ -92,7 +91,6 @@ static void reset_wq(VirtIORdma *s, RdmaHcaWq *wq)
     RdmaHcaQp *qp = is_srq ? NULL : rdma_hca_table_get(&s->hca.qps, wq->id);
     bool lost = rdma_hca_wq_forget(&s->hca, wq);
 
-    virtio_rdma_wq(wq)->seen = 0;
     virtio_rdma_wq(wq)->ndescs = 0;
     if (qp && !lost && rdma_hca_qp_is_in(&s->hca, qp, RDMA_QPS_RESET)) {
         /* The driver has not used the queue yet, so nothing is lost. */
@@ -113,21 +111,15 @@ static void queue_reset(VirtIORdma *s, uint32_t n)
     RdmaHcaWq *wq = virtio_rdma_wq_of_vq(s, n);
     VirtIORdmaCq *cq = virtio_rdma_cq_of_vq(s, n);
 
-    if (n == VIRTIO_RDMA_CTRL_VQ) {
-        s->ctrl_seen = 0;
-        virtio_rdma_ctrl_forget(s);
-    } else if (is_event_vq(s, n)) {
-        virtio_rdma_events_reset_vq(s);
-    }
     if (n < VIRTIO_QUEUE_MAX) {
+        s->vq_seen[n] = 0;
         clear_bit(n, s->stale_vqs);
     }
-    if (wq) {
+    if (n == VIRTIO_RDMA_CTRL_VQ) {
+        virtio_rdma_ctrl_forget(s);
+    } else if (wq) {
         reset_wq(s, wq);
-    } else if (cq) {
-        cq->seen = 0;
-    }
-    if (cq && cq->core.users) {
+    } else if (cq && cq->core.users) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: virtqueue of %s %u was "
                       "reset while %u queues use it\n",
                       cq->core.is_eq ? "event queue" : "CQ", cq->core.cqn,

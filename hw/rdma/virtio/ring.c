@@ -18,7 +18,7 @@
  */
 #define DRAIN_DESCS (4 * VIRTQUEUE_MAX_SIZE)
 
-bool virtio_rdma_ring_check(VirtIORdma *s, VirtQueue *vq, uint16_t *seen)
+bool virtio_rdma_ring_check(VirtIORdma *s, VirtQueue *vq)
 {
     VirtIODevice *vdev = VIRTIO_DEVICE(s);
     int n = virtio_get_queue_index(vq);
@@ -29,7 +29,7 @@ bool virtio_rdma_ring_check(VirtIORdma *s, VirtQueue *vq, uint16_t *seen)
         return true;
     }
     last = virtio_queue_get_last_avail_idx(vdev, n);
-    if ((int16_t)(last - *seen) < 0) {
+    if ((int16_t)(last - s->vq_seen[n]) < 0) {
         return true;
     }
     idx = address_space_lduw_le(vdev->dma_as,
@@ -41,7 +41,7 @@ bool virtio_rdma_ring_check(VirtIORdma *s, VirtQueue *vq, uint16_t *seen)
                      "from %u to %u", n, last, idx);
         return false;
     }
-    *seen = idx;
+    s->vq_seen[n] = idx;
     return true;
 }
 
@@ -168,6 +168,7 @@ void virtio_rdma_vqs_flush(VirtIORdma *s)
 
 void virtio_rdma_ring_drain(VirtIORdma *s, VirtQueue *vq, uint32_t n)
 {
+    int index = virtio_get_queue_index(vq);
     uint32_t ndescs = 0;
 
     rdma_work_pay(&s->hca.cmd_budget, n * RDMA_WORK_WR);
@@ -184,9 +185,18 @@ void virtio_rdma_ring_drain(VirtIORdma *s, VirtQueue *vq, uint32_t n)
         virtqueue_push(vq, elem, 0);
         n++;
     }
+    s->vq_seen[index] = virtio_queue_get_last_avail_idx(VIRTIO_DEVICE(s),
+                                                        index);
     if (n) {
         virtio_rdma_vq_notify(s, vq);
     }
+}
+
+VirtQueue *virtio_rdma_vq_use(VirtIORdma *s, uint32_t n)
+{
+    s->vq_seen[n] = virtio_queue_get_last_avail_idx(VIRTIO_DEVICE(s), n);
+    clear_bit(n, s->stale_vqs);
+    return virtio_get_queue(VIRTIO_DEVICE(s), n);
 }
 
 int virtio_rdma_vq_check(VirtIORdma *s, uint32_t n, uint32_t size)

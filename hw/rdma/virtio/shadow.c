@@ -35,8 +35,7 @@ static uint32_t page_of(VirtIORdma *s, const VirtIORdmaShadow *shadow)
 
 static void fall_asleep(VirtIORdma *s, VirtIORdmaShadow *shadow)
 {
-    if (shadow->is_awake) {
-        shadow->is_awake = false;
+    if (virtio_rdma_shadow_is_awake(shadow)) {
         QTAILQ_REMOVE(&s->awake_shadows, shadow, next);
     }
 }
@@ -93,7 +92,6 @@ void virtio_rdma_shadow_load(VirtIORdma *s, uint32_t page, uint64_t addr)
 
     shadow->addr = addr;
     shadow->is_on = true;
-    shadow->is_awake = true;
     /* The stream does not have the @left of the source: poll all words. */
     memset(shadow->left, 0xff, sizeof(shadow->left));
     QTAILQ_INSERT_TAIL(&s->awake_shadows, shadow, next);
@@ -103,14 +101,13 @@ void virtio_rdma_shadow_wake(VirtIORdma *s, uint32_t page)
 {
     VirtIORdmaShadow *shadow = &s->shadows[page];
 
-    if (!shadow->is_on || shadow->is_awake) {
+    if (!shadow->is_on || virtio_rdma_shadow_is_awake(shadow)) {
         return;
     }
     if (!store_awake(s, shadow->addr, true)) {
         drop_unreadable(s, shadow);
         return;
     }
-    shadow->is_awake = true;
     QTAILQ_INSERT_TAIL(&s->awake_shadows, shadow, next);
     rdma_hca_work_schedule(&s->hca);
 }

@@ -244,6 +244,7 @@ static bool check_rings(VirtIORdma *s)
              !check_indices(vdev, n, &r))) {
             return false;
         }
+        s->vq_seen[n] = virtio_queue_get_last_avail_idx(vdev, n);
     }
     return true;
 }
@@ -257,8 +258,6 @@ int virtio_rdma_post_load(VirtIODevice *vdev)
         return -EINVAL;
     }
     s->restore_order = true;
-    s->ctrl_seen = virtio_queue_get_last_avail_idx(vdev, VIRTIO_RDMA_CTRL_VQ);
-    virtio_rdma_events_load(s);
     /* The port of the destination may differ from that of the source. */
     virtio_rdma_config_update(s);
     rdma_hca_port_check(&s->hca);

@@ -285,7 +285,7 @@ static uint32_t default_rescan_threshold(VirtIORdma *s, RdmaHcaWq *wq)
 {
     const VirtIORdmaQp *qp = virtio_rdma_qp(container_of(wq, RdmaHcaQp, sq));
 
-    return s->shadows[qp->doorbell].is_awake ? 2 : 1;
+    return virtio_rdma_shadow_is_awake(&s->shadows[qp->doorbell]) ? 2 : 1;
 }
 
 static void ring(RdmaHca *hca, RdmaHcaWq *wq, bool alone)

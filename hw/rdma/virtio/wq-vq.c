@@ -63,9 +63,7 @@ static VirtQueueElement *pop(VirtIORdma *s, VirtIORdmaWq *form)
 
 static bool check(RdmaHca *hca, RdmaHcaWq *wq)
 {
-    VirtIORdmaWq *form = virtio_rdma_wq(wq);
-
-    return virtio_rdma_ring_check(virtio_rdma_of(hca), form->vq, &form->seen);
+    return virtio_rdma_ring_check(virtio_rdma_of(hca), virtio_rdma_wq(wq)->vq);
 }
 
 static bool take(RdmaHca *hca, RdmaHcaWq *wq, uint32_t *place)
@@ -182,9 +180,7 @@ void virtio_rdma_wq_use_vq(VirtIORdma *s, RdmaHcaWq *wq, VirtIORdmaWq *form,
 {
     wq->ops = &virtio_rdma_wq_vq_ops;
     wq->opaque = form;
-    form->vq = virtio_get_queue(&s->parent_obj, n);
-    form->seen = virtio_queue_get_last_avail_idx(&s->parent_obj, n);
-    clear_bit(n, s->stale_vqs);
+    form->vq = virtio_rdma_vq_use(s, n);
 }
 
 RdmaHcaWq *virtio_rdma_wq_of_vq(VirtIORdma *s, uint32_t n)

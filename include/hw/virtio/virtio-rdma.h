@@ -62,9 +62,7 @@ struct VirtIORdma {
     uint32_t max_vq_cq;
     uint32_t max_vq_srq;
 
-    uint16_t ctrl_seen;             /* for virtio_rdma_ring_check() */
     VirtQueue *event_vq;            /* NULL: F_VERSION_1 is not offered */
-    uint16_t event_seen;            /* for virtio_rdma_ring_check() */
     uint8_t *ctrl_pending;          /* request in progress, or NULL */
     bool ctrl_waiting;              /* until RdmaHcaOps.resume() */
 
@@ -84,6 +82,7 @@ struct VirtIORdma {
     DECLARE_BITMAP(reset_vqs, VIRTIO_QUEUE_MAX); /* deferred resets */
     bool ioeventfd;                 /* the transport wants host notifiers */
 
+    uint16_t vq_seen[VIRTIO_QUEUE_MAX]; /* for virtio_rdma_ring_check() */
     /* Virtqueues whose object was destroyed, and that were not reset since */
     DECLARE_BITMAP(stale_vqs, VIRTIO_QUEUE_MAX);
     /* Virtqueues of which the driver is notified when the backend is left */

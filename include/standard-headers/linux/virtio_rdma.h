@@ -4,8 +4,7 @@
  *
  * All integers are little-endian, structures have no padding. GIDs, GUIDs
  * and immediate data are opaque bytes in network order. The device never
- * casts guest memory to these structures: it takes offsets and sizes from
- * them.
+ * casts guest memory to these structures, but only copies of it.
  */
 #ifndef _LINUX_VIRTIO_RDMA_H
 #define _LINUX_VIRTIO_RDMA_H
