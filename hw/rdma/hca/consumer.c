@@ -15,16 +15,12 @@ static bool complete(void *opaque, uint32_t cqn, const RdmaWc *wc,
 {
     RdmaHca *hca = opaque;
     RdmaHcaCq *cq = rdma_hca_cq_get(hca, cqn);
-    RdmaHcaQp *qp;
 
     if (!cq) {
         return false;
     }
     if (wc->status != RDMA_WC_SUCCESS) {
-        qp = rdma_hca_table_get(&hca->qps, wc->qp_num);
-        if (qp) {
-            rdma_hca_error_note_completion(hca, qp, wc);
-        }
+        rdma_hca_error_note_completion(hca, wc);
     }
     return unlikely(hca->fault_points & RDMA_HCA_FAULT_AT_COMPLETE)
            ? rdma_hca_hold_complete(hca, cq, wc, solicited)
@@ -44,31 +40,21 @@ static void retire(void *opaque, uint32_t qpn, RdmaQueue queue, uint32_t count)
 static void event(void *opaque, const RdmaEvent *event)
 {
     RdmaHca *hca = opaque;
-    RdmaHcaQp *qp = NULL;
-    RdmaHcaCq *cq = NULL;
-    RdmaHcaSrq *srq;
+    RdmaHcaCq *cq = event->type == RDMA_EVENT_CQ_ERR
+                    ? rdma_hca_cq_get(hca, event->id) : NULL;
+    RdmaHcaSrq *srq = event->type == RDMA_EVENT_SRQ_ERR
+                      ? rdma_hca_table_get(&hca->srqs, event->id) : NULL;
 
-    if (rdma_hca_event_of(event->type) == RDMA_HCA_EVENT_OF_QP) {
-        qp = rdma_hca_table_get(&hca->qps, event->id);
-    } else if (event->type == RDMA_EVENT_CQ_ERR) {
-        cq = rdma_hca_cq_get(hca, event->id);
-    }
     if (cq) {
         /* This raises the event once; no completion may follow the event. */
         rdma_hca_cq_enter_error(hca, cq);
-        return;
-    }
-    if (qp) {
-        rdma_hca_error_note_event(hca, qp, event->type);
-    }
-    srq = event->type == RDMA_EVENT_SRQ_ERR
-          ? rdma_hca_table_get(&hca->srqs, event->id) : NULL;
-    if (srq) {
+    } else if (srq) {
         /* The bottom half fails the SRQ and its QPs, and raises the event. */
         rdma_hca_wq_break(hca, &srq->wq);
-        return;
+    } else {
+        rdma_hca_error_note_event(hca, event->type, event->id);
+        rdma_hca_event_raise(hca, event->type, event->id);
     }
-    rdma_hca_event_raise(hca, event->type, event->id);
 }
 
 static RdmaNext next_send(void *opaque, uint32_t qpn, bool flush,

@@ -20,37 +20,40 @@ QEMU_BUILD_BUG_ON((int)RDMA_COMPLETION_STATUS_RETRY_EXC_ERR !=
 QEMU_BUILD_BUG_ON((int)RDMA_COMPLETION_STATUS_GENERAL_ERR !=
                   (int)RDMA_WC_GENERAL_ERR);
 
-static void note_error(RdmaHca *hca, RdmaHcaQp *qp, const RdmaHcaQpError *error)
+static void note_error(RdmaHca *hca, uint32_t qpn, const RdmaHcaQpError *error)
 {
+    RdmaHcaQp *qp = rdma_hca_table_get(&hca->qps, qpn);
+
+    if (!qp) {
+        return;
+    }
     qp->error = *error;
     qp->error.at = qemu_clock_get_ns(QEMU_CLOCK_HOST);
     qp->n_errors++;
     hca->n_qp_errors++;
     hca->last_error = qp->error;
-    hca->error_qpn = qp->init.qpn;
+    hca->error_qpn = qpn;
     hca->error_unreported = true;
     rdma_hca_bh_schedule(hca);
 }
 
-void rdma_hca_error_note_completion(RdmaHca *hca, RdmaHcaQp *qp,
-                                    const RdmaWc *wc)
+void rdma_hca_error_note_completion(RdmaHca *hca, const RdmaWc *wc)
 {
-    if (wc->status == RDMA_WC_WR_FLUSH_ERR) {
-        return;
+    if (wc->status != RDMA_WC_WR_FLUSH_ERR) {
+        note_error(hca, wc->qp_num, &(RdmaHcaQpError) {
+            .status = wc->status,
+            .opcode = wc->opcode,
+            .wr_id = wc->wr_id,
+            .vendor_err = wc->vendor_err,
+        });
     }
-    note_error(hca, qp, &(RdmaHcaQpError) {
-        .status = wc->status,
-        .opcode = wc->opcode,
-        .wr_id = wc->wr_id,
-        .vendor_err = wc->vendor_err,
-    });
 }
 
-void rdma_hca_error_note_event(RdmaHca *hca, RdmaHcaQp *qp, RdmaEventType type)
+void rdma_hca_error_note_event(RdmaHca *hca, RdmaEventType type, uint32_t id)
 {
     if (type == RDMA_EVENT_QP_FATAL || type == RDMA_EVENT_QP_REQ_ERR ||
         type == RDMA_EVENT_QP_ACCESS_ERR) {
-        note_error(hca, qp, &(RdmaHcaQpError) { .event = type });
+        note_error(hca, id, &(RdmaHcaQpError) { .event = type });
     }
 }
 

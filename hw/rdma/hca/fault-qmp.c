@@ -277,20 +277,13 @@ static RdmaFaultInfoList **append_faults(RdmaHca *hca, RdmaFaultInfoList **end)
 
 RdmaFaultInfoList *qmp_query_rdma_faults(const char *device, Error **errp)
 {
-    g_autoptr(GPtrArray) devices = rdma_hca_find_all();
+    g_autoptr(GPtrArray) devices = rdma_hca_find_all(device, errp);
     RdmaFaultInfoList *list = NULL, **end = &list;
-    RdmaHca *only = NULL;
 
-    if (device) {
-        only = rdma_hca_find(device, errp);
-        if (!only) {
-            return NULL;
-        }
-    }
-    for (unsigned i = 0; i < devices->len; i++) {
+    for (unsigned i = 0; devices && i < devices->len; i++) {
         RdmaHca *hca = devices->pdata[i];
 
-        if ((only && hca != only) || !hca->faults) {
+        if (!hca->faults) {
             continue;
         }
         rdma_hca_enter(hca);

@@ -66,11 +66,10 @@ struct RdmaHcaFaults {
 
 /* error.c: errors of QPs, for people on the host */
 
-/* Note a failed completion of @qp, unless @wc was only flushed. */
-void rdma_hca_error_note_completion(RdmaHca *hca, RdmaHcaQp *qp,
-                                    const RdmaWc *wc);
-/* Note an event of @qp, if it is an error. */
-void rdma_hca_error_note_event(RdmaHca *hca, RdmaHcaQp *qp, RdmaEventType type);
+/* Note a failed completion, unless @wc was only flushed. */
+void rdma_hca_error_note_completion(RdmaHca *hca, const RdmaWc *wc);
+/* Note the event, if it is an error of a QP. */
+void rdma_hca_error_note_event(RdmaHca *hca, RdmaEventType type, uint32_t id);
 /* Convert @error for QMP. The caller frees the result. */
 RdmaQueuePairError *rdma_hca_error_info(const RdmaHcaQpError *error);
 /* Convert @opcode, a RdmaWcOpcode, for QMP. */
@@ -169,12 +168,13 @@ RdmaInfo *rdma_hca_inspect(RdmaHca *hca, const RdmaHcaQuery *query);
 /* qmp.c: the list of devices */
 
 /*
- * All realized HCAs. The array holds references to their owners until
- * g_ptr_array_unref().
+ * The HCA of the device with the ID or path @device, or, if that is NULL, all
+ * realized HCAs. NULL: there is no such device. The array holds references to
+ * their owners until g_ptr_array_unref().
  */
-GPtrArray *rdma_hca_find_all(void);
+GPtrArray *rdma_hca_find_all(const char *device, Error **errp);
 /* The HCA of the device with this ID or path, or NULL */
-RdmaHca *rdma_hca_find(const char *name, Error **errp);
+RdmaHca *rdma_hca_find(const char *device, Error **errp);
 /* The ID of the device, or its path if it has no ID. The caller frees it. */
 char *rdma_hca_name(RdmaHca *hca);
 

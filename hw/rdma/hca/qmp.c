@@ -17,18 +17,6 @@ static void unref(void *opaque)
     object_unref(hca->owner);
 }
 
-GPtrArray *rdma_hca_find_all(void)
-{
-    GPtrArray *devices = g_ptr_array_new_with_free_func(unref);
-    RdmaHca *hca;
-
-    QTAILQ_FOREACH(hca, &rdma_hcas, next) {
-        object_ref(hca->owner);
-        g_ptr_array_add(devices, hca);
-    }
-    return devices;
-}
-
 char *rdma_hca_name(RdmaHca *hca)
 {
     DeviceState *dev = hca->dev;
@@ -45,29 +33,35 @@ static bool is_called(RdmaHca *hca, const char *name)
                : dev->id && !strcmp(dev->id, name);
 }
 
-static RdmaHca *find_device(GPtrArray *devices, const char *name, Error **errp)
+GPtrArray *rdma_hca_find_all(const char *device, Error **errp)
 {
+    g_autoptr(GPtrArray) devices = g_ptr_array_new_with_free_func(unref);
     g_autoptr(GString) names = g_string_new(NULL);
+    RdmaHca *hca;
 
-    for (unsigned i = 0; i < devices->len; i++) {
-        RdmaHca *hca = devices->pdata[i];
-        g_autofree char *its_name = rdma_hca_name(hca);
+    QTAILQ_FOREACH(hca, &rdma_hcas, next) {
+        g_autofree char *name = rdma_hca_name(hca);
 
-        if (is_called(hca, name)) {
-            return hca;
+        g_string_append_printf(names, "%s'%s'", names->len ? ", " : "", name);
+        if (!device || is_called(hca, device)) {
+            object_ref(hca->owner);
+            g_ptr_array_add(devices, hca);
         }
-        g_string_append_printf(names, "%s'%s'", i ? ", " : "", its_name);
     }
-    error_setg(errp, "There is no RDMA device '%s': %s%s", name,
-               names->len ? "there is " : "the machine has none", names->str);
-    return NULL;
+    if (device && !devices->len) {
+        error_setg(errp, "There is no RDMA device '%s': %s%s", device,
+                   names->len ? "there is " : "the machine has none",
+                   names->str);
+        return NULL;
+    }
+    return g_steal_pointer(&devices);
 }
 
-RdmaHca *rdma_hca_find(const char *name, Error **errp)
+RdmaHca *rdma_hca_find(const char *device, Error **errp)
 {
-    g_autoptr(GPtrArray) devices = rdma_hca_find_all();
+    g_autoptr(GPtrArray) devices = rdma_hca_find_all(device, errp);
 
-    return find_device(devices, name, errp);
+    return devices ? devices->pdata[0] : NULL;
 }
 
 static bool query_qp(RdmaHca *hca, uint32_t qpn, RdmaHcaQuery *query,
@@ -95,9 +89,8 @@ RdmaInfoList *qmp_query_rdma(const char *device, bool has_objects,
                              bool has_first, uint32_t first, bool has_max,
                              uint32_t max, Error **errp)
 {
-    g_autoptr(GPtrArray) devices = rdma_hca_find_all();
+    g_autoptr(GPtrArray) devices = NULL;
     RdmaInfoList *list = NULL, **end = &list;
-    RdmaHca *only = NULL;
     RdmaHcaQuery query = {
         .detail = detail,
         .first = first,
@@ -113,17 +106,16 @@ RdmaInfoList *qmp_query_rdma(const char *device, bool has_objects,
     for (; objects; objects = objects->next) {
         query.kinds[objects->value] = true;
     }
-    if (device) {
-        only = find_device(devices, device, errp);
-        if (!only || (has_qpn && !query_qp(only, qpn, &query, errp))) {
-            return NULL;
-        }
+    devices = rdma_hca_find_all(device, errp);
+    if (!devices ||
+        (has_qpn && !query_qp(devices->pdata[0], qpn, &query, errp))) {
+        return NULL;
     }
     for (unsigned i = 0; i < devices->len; i++) {
         RdmaHca *hca = devices->pdata[i];
 
         /* Deferred work may have ended the device when the last was left. */
-        if ((!only || hca == only) && hca->backend) {
+        if (hca->backend) {
             QAPI_LIST_APPEND(end, rdma_hca_inspect(hca, &query));
         }
     }

@@ -313,7 +313,7 @@ void rdma_hca_qp_fail(RdmaHca *hca, RdmaHcaQp *qp)
                                &attr);
     trace_rdma_hca_qp_fail(hca->owner, qp->init.qpn, ret);
     if (ret == 0) {
-        rdma_hca_error_note_event(hca, qp, RDMA_EVENT_QP_FATAL);
+        rdma_hca_error_note_event(hca, RDMA_EVENT_QP_FATAL, qp->init.qpn);
         rdma_hca_event_raise(hca, RDMA_EVENT_QP_FATAL, qp->init.qpn);
     }
 }

@@ -363,7 +363,11 @@ struct RdmaHca {
     RdmaBackendClass *bc;
     bool own_backend;               /* the core made it for a netdev */
     RdmaBackendLimits limits;       /* what both device and backend can do */
-    uint32_t ring_size;             /* limits some depths; UINT32_MAX: none */
+    /*
+     * Entries of the guest interface's rings, which limit the depth of queues
+     * in them. UINT32_MAX: it has no such rings.
+     */
+    uint32_t ring_size;
     QEMUBH *bh;                     /* in the main loop */
     AioContext *ctx;                /* of the iothread, or NULL */
     QEMUBH *work_bh;                /* for work queues, in @ctx; or NULL */
