@@ -23,13 +23,6 @@ int virtio_rdma_pd_create(VirtIORdma *s, const void *req, void *rsp)
     return ret;
 }
 
-int virtio_rdma_pd_destroy(VirtIORdma *s, const void *req, void *rsp)
-{
-    const struct virtio_rdma_pdn *cmd = req;
-
-    return rdma_hca_pd_destroy(&s->hca, le32_to_cpu(cmd->pdn));
-}
-
 static void put_mr(struct virtio_rdma_mr_rsp *p, const RdmaMrAttr *attr)
 {
     p->mrn = cpu_to_le32(attr->mrn);
@@ -142,13 +135,6 @@ int virtio_rdma_mr_map_sg(VirtIORdma *s, const void *req, void *rsp)
     return rdma_hca_mr_map(&s->hca, le32_to_cpu(cmd->mrn), &pages);
 }
 
-int virtio_rdma_mr_dereg(VirtIORdma *s, const void *req, void *rsp)
-{
-    const struct virtio_rdma_dereg_mr_req *cmd = req;
-
-    return rdma_hca_mr_dereg(&s->hca, le32_to_cpu(cmd->mrn));
-}
-
 int virtio_rdma_mw_alloc(VirtIORdma *s, const void *req, void *rsp)
 {
     const struct virtio_rdma_alloc_mw_req *cmd = req;
@@ -162,11 +148,4 @@ int virtio_rdma_mw_alloc(VirtIORdma *s, const void *req, void *rsp)
     p->mwn = cpu_to_le32(attr.mwn);
     p->rkey = cpu_to_le32(attr.rkey);
     return ret;
-}
-
-int virtio_rdma_mw_dealloc(VirtIORdma *s, const void *req, void *rsp)
-{
-    const struct virtio_rdma_dealloc_mw_req *cmd = req;
-
-    return rdma_hca_mw_dealloc(&s->hca, le32_to_cpu(cmd->mwn));
 }

@@ -122,13 +122,6 @@ int virtio_rdma_cq_create(VirtIORdma *s, const void *req, void *rsp)
     return rdma_hca_cq_create(&s->hca, &g_steal_pointer(&cq)->core);
 }
 
-int virtio_rdma_cq_destroy(VirtIORdma *s, const void *req, void *rsp)
-{
-    const struct virtio_rdma_cqn *cmd = req;
-
-    return rdma_hca_cq_destroy(&s->hca, le32_to_cpu(cmd->cqn));
-}
-
 int virtio_rdma_cq_resize(VirtIORdma *s, const void *req, void *rsp)
 {
     const struct virtio_rdma_resize_cq_req *cmd = req;
@@ -282,13 +275,6 @@ int virtio_rdma_srq_query(VirtIORdma *s, const void *req, void *rsp)
     p->max_sge = cpu_to_le32(attr.max_sge);
     p->limit = cpu_to_le32(attr.limit);
     return ret;
-}
-
-int virtio_rdma_srq_destroy(VirtIORdma *s, const void *req, void *rsp)
-{
-    const struct virtio_rdma_srqn *cmd = req;
-
-    return rdma_hca_srq_destroy(&s->hca, le32_to_cpu(cmd->srqn));
 }
 
 /* Queue pairs */
@@ -454,13 +440,6 @@ int virtio_rdma_qp_query(VirtIORdma *s, const void *req, void *rsp)
 
     virtio_rdma_codec_put_qp_attr(rsp, &attr);
     return ret;
-}
-
-int virtio_rdma_qp_destroy(VirtIORdma *s, const void *req, void *rsp)
-{
-    const struct virtio_rdma_qpn *cmd = req;
-
-    return rdma_hca_qp_destroy(&s->hca, le32_to_cpu(cmd->qpn));
 }
 
 /* Multicast groups */

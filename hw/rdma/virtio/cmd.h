@@ -36,30 +36,24 @@ VirtIORdmaHandler virtio_rdma_qp_counters_query;
 /* cmd-mem.c: PDs, memory regions and windows */
 
 VirtIORdmaHandler virtio_rdma_pd_create;
-VirtIORdmaHandler virtio_rdma_pd_destroy;
 VirtIORdmaHandler virtio_rdma_mr_get_dma;
 VirtIORdmaHandler virtio_rdma_mr_create;
 VirtIORdmaHandler virtio_rdma_mr_reg_user;
 VirtIORdmaHandler virtio_rdma_mr_map_sg;
 VirtIORdmaHandler virtio_rdma_mr_rereg;
-VirtIORdmaHandler virtio_rdma_mr_dereg;
 VirtIORdmaHandler virtio_rdma_mw_alloc;
-VirtIORdmaHandler virtio_rdma_mw_dealloc;
 
 /* cmd-queue.c: CQs, event queues, SRQs, QPs, multicast groups */
 
 VirtIORdmaHandler virtio_rdma_cq_create;
-VirtIORdmaHandler virtio_rdma_cq_destroy;
 VirtIORdmaHandler virtio_rdma_cq_req_notify;
 VirtIORdmaHandler virtio_rdma_cq_resize;
 VirtIORdmaHandler virtio_rdma_srq_create;
 VirtIORdmaHandler virtio_rdma_srq_modify;
 VirtIORdmaHandler virtio_rdma_srq_query;
-VirtIORdmaHandler virtio_rdma_srq_destroy;
 VirtIORdmaHandler virtio_rdma_qp_create;
 VirtIORdmaHandler virtio_rdma_qp_modify;
 VirtIORdmaHandler virtio_rdma_qp_query;
-VirtIORdmaHandler virtio_rdma_qp_destroy;
 VirtIORdmaHandler virtio_rdma_mcast_attach;
 VirtIORdmaHandler virtio_rdma_mcast_detach;
 

@@ -24,11 +24,13 @@ typedef enum Need {
 
 typedef struct Command {
     const char *name;
-    VirtIORdmaHandler *handler;
+    VirtIORdmaHandler *handler;     /* NULL: @destroy */
     /* Bytes without those of command and status */
     uint16_t req_min;               /* later ones may be missing: 0 */
     uint16_t rsp_size;              /* with less room the command fails */
     Need need;
+    /* A verb for the object whose number is the request */
+    int (*destroy)(RdmaHca *hca, uint32_t id);
 } Command;
 
 static bool has(VirtIORdma *s, Need need)
@@ -60,15 +62,17 @@ static bool has(VirtIORdma *s, Need need)
 /* The fields of a request up to @field */
 #define UNTIL(name, field) offsetof(struct virtio_rdma_##name, field)
 #define CMD(cmd, ...) [VIRTIO_RDMA_CMD_##cmd] = { #cmd, __VA_ARGS__ }
+#define DESTROY(cmd, verb, ...) \
+    CMD(cmd, .req_min = sizeof(uint32_t), .destroy = verb, ## __VA_ARGS__)
 
 static const Command commands[VIRTIO_RDMA_CMD_MAX + 1] = {
     CMD(QUERY_PORT, virtio_rdma_port_query, SIZE(query_port_req),
         SIZE(query_port_rsp)),
     CMD(CREATE_CQ, virtio_rdma_cq_create, UNTIL(create_cq_req, flags),
         SIZE(cqn)),
-    CMD(DESTROY_CQ, virtio_rdma_cq_destroy, SIZE(cqn)),
+    DESTROY(DESTROY_CQ, rdma_hca_cq_destroy),
     CMD(CREATE_PD, virtio_rdma_pd_create, 0, SIZE(pdn)),
-    CMD(DESTROY_PD, virtio_rdma_pd_destroy, SIZE(pdn)),
+    DESTROY(DESTROY_PD, rdma_hca_pd_destroy),
     CMD(GET_DMA_MR, virtio_rdma_mr_get_dma, SIZE(get_dma_mr_req),
         SIZE(mr_rsp)),
     CMD(CREATE_MR, virtio_rdma_mr_create, SIZE(create_mr_req), SIZE(mr_rsp)),
@@ -76,11 +80,11 @@ static const Command commands[VIRTIO_RDMA_CMD_MAX + 1] = {
         SIZE(map_mr_sg_rsp)),
     CMD(REG_USER_MR, virtio_rdma_mr_reg_user,
         UNTIL(reg_user_mr_req, page_shift), SIZE(mr_rsp)),
-    CMD(DEREG_MR, virtio_rdma_mr_dereg, SIZE(dereg_mr_req)),
+    DESTROY(DEREG_MR, rdma_hca_mr_dereg),
     CMD(CREATE_QP, virtio_rdma_qp_create, SIZE(create_qp_req), SIZE(qpn)),
     CMD(MODIFY_QP, virtio_rdma_qp_modify, SIZE(modify_qp_req)),
     CMD(QUERY_QP, virtio_rdma_qp_query, SIZE(query_qp_req), SIZE(qp_attr)),
-    CMD(DESTROY_QP, virtio_rdma_qp_destroy, SIZE(qpn)),
+    DESTROY(DESTROY_QP, rdma_hca_qp_destroy),
     CMD(QUERY_PKEY, virtio_rdma_pkey_query, SIZE(query_pkey_req),
         SIZE(query_pkey_rsp)),
     CMD(ADD_GID, virtio_rdma_gid_add, UNTIL(add_gid_req, vlan)),
@@ -92,10 +96,10 @@ static const Command commands[VIRTIO_RDMA_CMD_MAX + 1] = {
         NEED_SRQS),
     CMD(QUERY_SRQ, virtio_rdma_srq_query, SIZE(srqn), SIZE(query_srq_rsp),
         NEED_SRQS),
-    CMD(DESTROY_SRQ, virtio_rdma_srq_destroy, SIZE(srqn), 0, NEED_SRQS),
+    DESTROY(DESTROY_SRQ, rdma_hca_srq_destroy, .need = NEED_SRQS),
     CMD(ALLOC_MW, virtio_rdma_mw_alloc, SIZE(alloc_mw_req),
         SIZE(alloc_mw_rsp), NEED_MWS),
-    CMD(DEALLOC_MW, virtio_rdma_mw_dealloc, SIZE(dealloc_mw_req), 0, NEED_MWS),
+    DESTROY(DEALLOC_MW, rdma_hca_mw_dealloc, .need = NEED_MWS),
     CMD(RESIZE_CQ, virtio_rdma_cq_resize, UNTIL(resize_cq_req, queue_pages), 0,
         NEED_V1),
     CMD(ATTACH_MCAST, virtio_rdma_mcast_attach, SIZE(mcast_req), 0,
@@ -163,7 +167,7 @@ static const char *cmd_name(uint8_t cmd)
 
 static bool have_cmd(VirtIORdma *s, uint8_t cmd)
 {
-    if (cmd > VIRTIO_RDMA_CMD_MAX || !commands[cmd].handler) {
+    if (cmd > VIRTIO_RDMA_CMD_MAX || !commands[cmd].name) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: unknown control command "
                       "%u: the last one is %u\n", cmd, VIRTIO_RDMA_CMD_MAX);
         return false;
@@ -190,27 +194,21 @@ static size_t rsp_size(VirtIORdma *s, uint8_t cmd)
            ? SIZE(create_qp_rsp) : commands[cmd].rsp_size;
 }
 
-/* The QP that a command is about, or RDMA_NO_QPN */
-static uint32_t qpn_of(uint8_t cmd, const void *req)
-{
-    const struct virtio_rdma_qpn *first = req;
-
-    switch (cmd) {
-    case VIRTIO_RDMA_CMD_MODIFY_QP:
-    case VIRTIO_RDMA_CMD_QUERY_QP:
-    case VIRTIO_RDMA_CMD_DESTROY_QP:
-        return le32_to_cpu(first->qpn);
-    default:
-        return RDMA_NO_QPN;
-    }
-}
-
 static int handle(VirtIORdma *s, uint8_t cmd, const void *req, void *rsp)
 {
+    const Command *c = &commands[cmd];
+    /* The number of the object, if the request begins with it */
+    uint32_t id = ldl_le_p(req);
+    bool of_qp = cmd == VIRTIO_RDMA_CMD_MODIFY_QP ||
+                 cmd == VIRTIO_RDMA_CMD_QUERY_QP ||
+                 cmd == VIRTIO_RDMA_CMD_DESTROY_QP;
     int ret = rdma_hca_command_begin(&s->hca, cmd - 1, s->ctrl_pending,
-                                     qpn_of(cmd, req));
+                                     of_qp ? id : RDMA_NO_QPN);
 
-    return ret ?: commands[cmd].handler(s, req, rsp);
+    if (ret) {
+        return ret;
+    }
+    return c->destroy ? c->destroy(&s->hca, id) : c->handler(s, req, rsp);
 }
 
 /* Execute the command in @elem. Sets @rsp if this returns 0. */
