@@ -4,17 +4,27 @@
  * tests/qtest/rdma.
  */
 #include "qemu/osdep.h"
-#include "rdma/iface-test.h"
 #include "rdma/net-test.h"
+
+static void add_tests(const IfaceTest *tests)
+{
+    for (; tests->name; tests++) {
+        iface_add_test("rdma-iface/virtio-rdma/", &iface_virtio[NET_HUB],
+                       tests);
+        iface_add_test("rdma-iface/virtio-rdma-direct/",
+                       &iface_virtio[NET_DIRECT], tests);
+        iface_add_test("rdma-iface/pvrdma/", &iface_pvrdma, tests);
+    }
+}
 
 int main(int argc, char **argv)
 {
     int ret;
 
     g_test_init(&argc, &argv, NULL);
-    iface_add_tests("rc/", iface_rc_tests);
-    iface_add_tests("error/", iface_error_tests);
-    iface_add_tests("ud/", iface_ud_tests);
+    add_tests(iface_rc_tests);
+    add_tests(iface_error_tests);
+    add_tests(iface_ud_tests);
     ret = g_test_run();
     net_shared_quit();
     return ret;

@@ -55,6 +55,9 @@ int main(int argc, char **argv)
              true);
     g_setenv(QRDMA_IBDEV, FAKE_IBVERBS_DEVICE, true);
     net_choose(choose);
+    net_add_iface_tests(iface_rc_tests);
+    net_add_iface_tests(iface_error_tests);
+    net_add_iface_tests(iface_ud_tests);
     net_add_tests(net_rc_tests);
     net_add_tests(net_mr_tests);
     net_add_tests(net_mr_table_tests);

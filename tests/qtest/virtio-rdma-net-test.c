@@ -19,6 +19,9 @@ int main(int argc, char **argv)
 
     g_test_init(&argc, &argv, NULL);
     net_choose(choose);
+    net_add_iface_tests(iface_rc_tests);
+    net_add_iface_tests(iface_error_tests);
+    net_add_iface_tests(iface_ud_tests);
     net_add_tests(net_rc_tests);
     net_add_tests(net_mr_tests);
     net_add_tests(net_mr_table_tests);

@@ -19,22 +19,14 @@ static void run_case(const void *data)
     c->iface->close(&p);
 }
 
-void iface_add_tests(const char *prefix, const IfaceTest *tests)
+void iface_add_test(const char *prefix, const Iface *iface,
+                    const IfaceTest *test)
 {
-    static const Iface *const ifaces[] = {
-        &iface_virtio, &iface_virtio_direct, &iface_pvrdma,
-    };
+    g_autofree char *path = g_strconcat(prefix, test->name, NULL);
+    Case *c = g_new(Case, 1);
 
-    for (; tests->name; tests++) {
-        for (size_t i = 0; i < ARRAY_SIZE(ifaces); i++) {
-            g_autofree char *path = g_strdup_printf(
-                "rdma-iface/%s/%s%s", ifaces[i]->name, prefix, tests->name);
-            Case *c = g_new(Case, 1);
-
-            *c = (Case) { ifaces[i], tests };
-            qtest_add_data_func_full(path, c, run_case, g_free);
-        }
-    }
+    *c = (Case) { iface, test };
+    qtest_add_data_func_full(path, c, run_case, g_free);
 }
 
 RdmaSge iface_sge(const IfaceEnd *e, uint64_t offset, uint32_t len)
@@ -115,6 +107,39 @@ void iface_expect_none(IfaceEnd *e, bool recv)
 void iface_expect_state(IfaceEnd *e, RdmaQpState state)
 {
     qrdma_wait_until(e, e->iface->state(e) == state);
+}
+
+void iface_expect_dead(IfaceEnd *e)
+{
+    iface_expect_state(e, RDMA_QPS_ERR);
+    iface_send(e, (RdmaSendWr) { .wr_id = 0xf1, .opcode = RDMA_WR_SEND });
+    iface_expect(e, false, 0xf1, RDMA_WC_WR_FLUSH_ERR);
+    iface_recv(e, 0xf2, 0, 8);
+    iface_expect(e, true, 0xf2, RDMA_WC_WR_FLUSH_ERR);
+}
+
+void iface_send_one(IfacePair *p, RdmaWrOpcode opcode, uint32_t len,
+                    uint8_t seed)
+{
+    static const uint8_t imm[4] = { 0xde, 0xad, 0xbe, 0xef };
+    RdmaSge sge = iface_sge(&p->a, 100, len);
+    RdmaSendWr wr = iface_wr(opcode, 1000 + seed, &sge, NULL, 0);
+    RdmaWc wc;
+
+    memcpy(wr.ex.imm_data, imm, sizeof(imm));
+    iface_fill(&p->a, 100, len, seed);
+    iface_recv(&p->b, 2000 + seed, 77, len + 5);
+    iface_send(&p->a, wr);
+    wc = iface_expect_wc(&p->b, true, 2000 + seed, RDMA_WC_RECV);
+    g_assert_cmpint(wc.byte_len, ==, len);
+    if (opcode == RDMA_WR_SEND_WITH_IMM) {
+        g_assert_cmphex(wc.wc_flags, ==, RDMA_WC_WITH_IMM);
+        g_assert_cmpmem(wc.ex.imm_data, 4, imm, 4);
+    } else {
+        g_assert_cmphex(wc.wc_flags, ==, 0);
+    }
+    iface_check(&p->b, 77, len, seed);
+    iface_expect_wc(&p->a, false, 1000 + seed, RDMA_WC_SEND);
 }
 
 static void pattern(uint8_t *buf, size_t len, uint8_t seed)

@@ -11,12 +11,23 @@ static PvEnd *end_of(IfaceEnd *e)
     return e->impl;
 }
 
+/* What tests see of a region */
+static IfaceMr view(const QPvrdmaMr *mr)
+{
+    return (IfaceMr) {
+        .iova = mr->addr,
+        .length = mr->dir.npages * RDMA_PAGE_SIZE - mr->addr % RDMA_PAGE_SIZE,
+        .lkey = mr->lkey,
+        .rkey = mr->rkey,
+    };
+}
+
 static void init_end(IfaceEnd *e, PvEnd *end)
 {
     e->impl = end;
     e->host = end->dev->host;
     e->qpn = end->qp.handle;
-    e->mr = (IfaceMr) { end->mr.addr, end->mr.lkey, end->mr.rkey };
+    e->mr = view(&end->mr);
 }
 
 static void open_pair(IfacePair *p, RdmaQpType type)
@@ -164,13 +175,22 @@ static RdmaQpState state(IfaceEnd *e)
     return attr.qp_state;
 }
 
+static uint32_t queued(IfaceEnd *e, bool recv)
+{
+    PvEnd *end = end_of(e);
+    QPvrdmaRing *ring = recv ? &end->qp.rq : &end->qp.sq;
+
+    return (ring->index - qpvrdma_ring_head(end->dev, ring)) &
+           (2 * ring->size - 1);
+}
+
 static IfaceMr reg_mr(IfaceEnd *e, uint32_t access, bool other_pd)
 {
     PvEnd *end = end_of(e);
     uint32_t pd = other_pd ? qpvrdma_create_pd(end->dev, PAGE) : end->pd;
     QPvrdmaMr mr = qpvrdma_reg_mr(end->dev, pd, 0x8000, 1, access);
 
-    return (IfaceMr) { mr.addr, mr.lkey, mr.rkey };
+    return view(&mr);
 }
 
 static uint64_t address_of(PvEnd *end, uint64_t offset)
@@ -205,7 +225,6 @@ static void address(IfaceEnd *e, IfaceEnd *to, RdmaSendWr *wr)
 }
 
 const Iface iface_pvrdma = {
-    .name = "pvrdma",
     .open = open_pair,
     .close = close_pair,
     .reconnect = reconnect,
@@ -214,6 +233,7 @@ const Iface iface_pvrdma = {
     .poll = poll,
     .modify_state = modify_state,
     .state = state,
+    .queued = queued,
     .reg_mr = reg_mr,
     .write = write_mr,
     .read = read_mr,

@@ -1,42 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* On each guest interface: the operations of connected queue pairs. */
 #include "qemu/osdep.h"
+#include "qemu/bswap.h"
 #include "iface-test.h"
 
 /* Around the places where packets end, with a path MTU of 1024 */
 static const uint32_t lengths[] = {
-    0, 1, 3, 4, 1023, 1024, 1025, 2048, 2049, 5137, 50000,
+    0, 1, 2, 3, 4, 1023, 1024, 1025, 2048, 2049, 5137, 50000,
 };
 
-static void send_one(IfacePair *p, RdmaWrOpcode opcode, uint32_t len,
-                     uint8_t seed)
-{
-    static const uint8_t imm[4] = { 0xde, 0xad, 0xbe, 0xef };
-    RdmaSge sge = iface_sge(&p->a, 100, len);
-    RdmaSendWr wr = iface_wr(opcode, 1000 + seed, &sge, NULL, 0);
-    RdmaWc wc;
-
-    memcpy(wr.ex.imm_data, imm, sizeof(imm));
-    iface_fill(&p->a, 100, len, seed);
-    iface_recv(&p->b, 2000 + seed, 77, len + 5);
-    iface_send(&p->a, wr);
-    wc = iface_expect_wc(&p->b, true, 2000 + seed, RDMA_WC_RECV);
-    g_assert_cmpint(wc.byte_len, ==, len);
-    if (opcode == RDMA_WR_SEND_WITH_IMM) {
-        g_assert_cmphex(wc.wc_flags, ==, RDMA_WC_WITH_IMM);
-        g_assert_cmpmem(wc.ex.imm_data, 4, imm, 4);
-    } else {
-        g_assert_cmphex(wc.wc_flags, ==, 0);
-    }
-    iface_check(&p->b, 77, len, seed);
-    iface_expect_wc(&p->a, false, 1000 + seed, RDMA_WC_SEND);
-}
+/* Requests that a queue has room for, on each interface */
+#define QUEUE 16
 
 static void test_send(IfacePair *p)
 {
     for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
-        send_one(p, RDMA_WR_SEND, lengths[i], i);
-        send_one(p, RDMA_WR_SEND_WITH_IMM, lengths[i], i + 50);
+        iface_send_one(p, RDMA_WR_SEND, lengths[i], i);
+        iface_send_one(p, RDMA_WR_SEND_WITH_IMM, lengths[i], i + 50);
     }
 }
 
@@ -48,7 +28,7 @@ static void test_many_laps(IfacePair *p)
     back.a = p->b;
     back.b = p->a;
     for (int i = 0; i < 100; i++) {
-        send_one(i % 2 ? p : &back, RDMA_WR_SEND, i, i);
+        iface_send_one(i % 2 ? p : &back, RDMA_WR_SEND, i, i);
     }
 }
 
@@ -98,10 +78,12 @@ static void test_read(IfacePair *p)
 {
     for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
         RdmaSge sge = iface_sge(&p->a, 3, lengths[i]);
+        RdmaWc wc;
 
         iface_fill(&p->b, 901, lengths[i], i);
         iface_send(&p->a, iface_wr(RDMA_WR_RDMA_READ, i, &sge, &p->b.mr, 901));
-        iface_expect_wc(&p->a, false, i, RDMA_WC_RDMA_READ);
+        wc = iface_expect_wc(&p->a, false, i, RDMA_WC_RDMA_READ);
+        g_assert_cmpint(wc.byte_len, ==, lengths[i]);
         iface_check(&p->a, 3, lengths[i], i);
     }
 }
@@ -111,7 +93,7 @@ static uint64_t get64(IfaceEnd *e, uint64_t offset)
     uint64_t value;
 
     e->iface->read(e, offset, &value, sizeof(value));
-    return value;
+    return le64_to_cpu(value);
 }
 
 /* The first aligned offset of the region, which may begin anywhere */
@@ -123,40 +105,48 @@ static uint64_t aligned(const IfaceEnd *e)
 static void test_atomics(IfacePair *p)
 {
     RdmaSge sge = iface_sge(&p->a, 64, 8);
-    uint64_t at = aligned(&p->b), value = 40;
+    uint64_t at = aligned(&p->b), value = 0x1122334455667788;
+    uint64_t le = cpu_to_le64(value);
     RdmaSendWr wr = iface_wr(RDMA_WR_ATOMIC_FETCH_AND_ADD, 1, &sge, &p->b.mr,
                              at);
+    RdmaWc wc;
 
-    p->b.iface->write(&p->b, at, &value, sizeof(value));
-    wr.wr.atomic.compare_add = 2;
+    p->b.iface->write(&p->b, at, &le, sizeof(le));
+    wr.wr.atomic.compare_add = -0x100;
     iface_send(&p->a, wr);
-    iface_expect_wc(&p->a, false, 1, RDMA_WC_FETCH_ADD);
-    g_assert_cmpint(get64(&p->a, 64), ==, 40);
-    g_assert_cmpint(get64(&p->b, at), ==, 42);
+    wc = iface_expect_wc(&p->a, false, 1, RDMA_WC_FETCH_ADD);
+    g_assert_cmpint(wc.byte_len, ==, 8);
+    g_assert_cmphex(get64(&p->a, 64), ==, value);
+    value -= 0x100;
+    g_assert_cmphex(get64(&p->b, at), ==, value);
     for (int i = 0; i < 2; i++) {
         /* The first one swaps; the second one finds another value. */
         wr = iface_wr(RDMA_WR_ATOMIC_CMP_AND_SWP, 2 + i, &sge, &p->b.mr, at);
-        wr.wr.atomic.compare_add = 42;
-        wr.wr.atomic.swap = 7 + i;
+        wr.wr.atomic.compare_add = value;
+        wr.wr.atomic.swap = 0x4242 + i;
         iface_send(&p->a, wr);
         iface_expect_wc(&p->a, false, 2 + i, RDMA_WC_COMP_SWAP);
-        g_assert_cmpint(get64(&p->a, 64), ==, i ? 7 : 42);
-        g_assert_cmpint(get64(&p->b, at), ==, 7);
+        g_assert_cmphex(get64(&p->a, 64), ==, i ? 0x4242 : value);
+        g_assert_cmphex(get64(&p->b, at), ==, 0x4242);
     }
 }
 
 /* Unsignaled requests complete without a CQE, and in order. */
-static void test_unsignaled(IfacePair *p)
+static void test_unsignalled(IfacePair *p)
 {
-    RdmaSge sge = iface_sge(&p->a, 0, 8);
+    RdmaSge sge = iface_sge(&p->a, 0, 2000);
     RdmaSendWr wr = iface_wr(RDMA_WR_RDMA_WRITE, 0, &sge, &p->b.mr, 0);
 
-    for (int i = 0; i < 60; i++) {
-        wr.wr_id = i;
-        wr.send_flags = i % 4 == 3 ? RDMA_SEND_SIGNALED : 0;
-        iface_send(&p->a, wr);
-        if (i % 4 == 3) {
+    for (int lap = 0; lap < 4; lap++) {
+        for (int i = 0; i < QUEUE; i++) {
+            wr.wr_id = i;
+            wr.send_flags = i % 4 == 3 ? RDMA_SEND_SIGNALED : 0;
+            iface_send(&p->a, wr);
+        }
+        for (int i = 3; i < QUEUE; i += 4) {
             iface_expect_wc(&p->a, false, i, RDMA_WC_RDMA_WRITE);
+            /* An entry comes back before its completion. */
+            g_assert_cmpint(p->iface->queued(&p->a, false), <, QUEUE - i);
         }
     }
     iface_expect_none(&p->a, false);
@@ -178,13 +168,13 @@ static void test_two_sges(IfacePair *p)
 }
 
 const IfaceTest iface_rc_tests[] = {
-    { "send", test_send, RDMA_QPT_RC },
-    { "many-laps", test_many_laps, RDMA_QPT_RC },
-    { "write", test_write, RDMA_QPT_RC },
-    { "write-with-imm", test_write_with_imm, RDMA_QPT_RC },
-    { "read", test_read, RDMA_QPT_RC },
-    { "atomics", test_atomics, RDMA_QPT_RC },
-    { "unsignaled", test_unsignaled, RDMA_QPT_RC },
-    { "two-sges", test_two_sges, RDMA_QPT_RC },
+    { "rc/send", test_send, RDMA_QPT_RC },
+    { "rc/many-laps", test_many_laps, RDMA_QPT_RC },
+    { "rc/write", test_write, RDMA_QPT_RC },
+    { "rc/write-with-imm", test_write_with_imm, RDMA_QPT_RC },
+    { "rc/read", test_read, RDMA_QPT_RC },
+    { "rc/atomics", test_atomics, RDMA_QPT_RC },
+    { "rc/unsignalled", test_unsignalled, RDMA_QPT_RC },
+    { "rc/two-sges", test_two_sges, RDMA_QPT_RC },
     { }
 };

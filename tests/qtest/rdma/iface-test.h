@@ -15,9 +15,9 @@
 
 typedef struct Iface Iface;
 
-/* A region: its first address, and its keys */
 typedef struct IfaceMr {
     uint64_t iova;
+    uint64_t length;                /* bytes */
     uint32_t lkey;
     uint32_t rkey;
 } IfaceMr;
@@ -39,7 +39,6 @@ typedef struct IfacePair {
 } IfacePair;
 
 struct Iface {
-    const char *name;
     /* Two devices on one link, with QPs of @type that are ready to send */
     void (*open)(IfacePair *p, RdmaQpType type);
     void (*close)(IfacePair *p);
@@ -52,6 +51,8 @@ struct Iface {
     /* Move the QP to @state, if the transition needs no more attributes. */
     void (*modify_state)(IfaceEnd *e, RdmaQpState state);
     RdmaQpState (*state)(IfaceEnd *e);
+    /* Entries of the SQ, or of the RQ, that the device has not given back */
+    uint32_t (*queued)(IfaceEnd *e, bool recv);
     /* Another region of one page, in the PD of the QP or in a new one */
     IfaceMr (*reg_mr)(IfaceEnd *e, uint32_t access, bool other_pd);
     /* Memory of the region */
@@ -61,8 +62,8 @@ struct Iface {
     void (*address)(IfaceEnd *e, IfaceEnd *to, RdmaSendWr *wr);
 };
 
-extern const Iface iface_virtio;
-extern const Iface iface_virtio_direct;
+/* Those of virtio-rdma, by NetKind */
+extern const Iface iface_virtio[];
 extern const Iface iface_pvrdma;
 
 /* A table of them ends with an empty one. */
@@ -72,8 +73,9 @@ typedef struct IfaceTest {
     RdmaQpType type;
 } IfaceTest;
 
-/* Register each test for each interface. */
-void iface_add_tests(const char *prefix, const IfaceTest *tests);
+/* Register a test of @iface, with @prefix before its name. */
+void iface_add_test(const char *prefix, const Iface *iface,
+                    const IfaceTest *test);
 
 RdmaSge iface_sge(const IfaceEnd *e, uint64_t offset, uint32_t len);
 /* A signaled request of one SGE, whose remote memory is @mr at @offset */
@@ -91,6 +93,11 @@ RdmaWc iface_expect_wc(IfaceEnd *e, bool recv, uint64_t wr_id,
 /* No completion comes. */
 void iface_expect_none(IfaceEnd *e, bool recv);
 void iface_expect_state(IfaceEnd *e, RdmaQpState state);
+/* The QP is in ERR, and flushes what is posted. */
+void iface_expect_dead(IfaceEnd *e);
+/* One message from @p->a to @p->b */
+void iface_send_one(IfacePair *p, RdmaWrOpcode opcode, uint32_t len,
+                    uint8_t seed);
 /* Bytes that are a function of @seed and of their position */
 void iface_fill(IfaceEnd *e, uint64_t offset, size_t len, uint8_t seed);
 void iface_check(IfaceEnd *e, uint64_t offset, size_t len, uint8_t seed);

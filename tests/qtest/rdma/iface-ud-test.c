@@ -46,7 +46,7 @@ static void test_lost(IfacePair *p)
 }
 
 const IfaceTest iface_ud_tests[] = {
-    { "send", test_send, RDMA_QPT_UD },
-    { "lost", test_lost, RDMA_QPT_UD },
+    { "ud/send", test_send, RDMA_QPT_UD },
+    { "ud/lost", test_lost, RDMA_QPT_UD },
     { }
 };

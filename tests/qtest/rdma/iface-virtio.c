@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The operations of virtio-rdma, with virtqueues and with direct queues. */
+/*
+ * The operations of virtio-rdma on each kind of link, with virtqueues and with
+ * direct queues
+ */
 #include "qemu/osdep.h"
 #include "iface-test.h"
 #include "net-test.h"
@@ -9,32 +12,40 @@ static NetEnd *end_of(IfaceEnd *e)
     return e->impl;
 }
 
-static void init_end(IfaceEnd *e, NetEnd *end)
+static IfaceMr view(const QRdmaMr *mr)
 {
-    e->impl = end;
-    e->host = end->dev->host;
-    e->qpn = end->qp->qpn;
-    e->mr = (IfaceMr) { end->mr->iova, end->mr->lkey, end->mr->rkey };
+    return (IfaceMr) { mr->iova, mr->length, mr->lkey, mr->rkey };
 }
 
-static void open_kind(IfacePair *p, NetKind kind, RdmaQpType type)
+static IfaceEnd init_end(const Iface *iface, NetEnd *end)
 {
-    NetPair *pair = g_new(NetPair, 1);
-
-    *pair = net_pair(kind, type, NULL);
-    p->impl = pair;
-    init_end(&p->a, &pair->a);
-    init_end(&p->b, &pair->b);
+    return (IfaceEnd) {
+        .iface = iface,
+        .impl = end,
+        .host = end->dev->host,
+        .qpn = end->qp->qpn,
+        .mr = view(end->mr),
+    };
 }
 
-static void open_hub(IfacePair *p, RdmaQpType type)
+IfacePair net_iface_pair(NetPair *pair)
 {
-    open_kind(p, NET_HUB, type);
+    const Iface *iface = &iface_virtio[pair->net->kind];
+
+    return (IfacePair) {
+        .iface = iface,
+        .impl = pair,
+        .a = init_end(iface, &pair->a),
+        .b = init_end(iface, &pair->b),
+    };
 }
 
-static void open_direct(IfacePair *p, RdmaQpType type)
+static void open_pair(IfacePair *p, RdmaQpType type)
 {
-    open_kind(p, NET_DIRECT, type);
+    NetKind kind = p->iface - iface_virtio;
+
+    *p = net_iface_pair(g_memdup2(&(NetPair[1]) { net_pair(kind, type, NULL) },
+                                  sizeof(NetPair)));
 }
 
 /* The devices are shared: the next test starts them again. */
@@ -73,13 +84,21 @@ static RdmaQpState state(IfaceEnd *e)
     return qrdma_qp_state(end_of(e)->qp);
 }
 
+static uint32_t queued(IfaceEnd *e, bool recv)
+{
+    QRdmaWq *wq = recv ? &end_of(e)->qp->rq : &end_of(e)->qp->sq;
+
+    qrdma_reap(wq);
+    return wq->posted - wq->retired;
+}
+
 static IfaceMr reg_mr(IfaceEnd *e, uint32_t access, bool other_pd)
 {
     NetEnd *end = end_of(e);
     QRdmaMr *mr = qrdma_reg_mr(other_pd ? qrdma_alloc_pd(end->dev) : end->pd,
                                0x8000, 4096, access);
 
-    return (IfaceMr) { mr->iova, mr->lkey, mr->rkey };
+    return view(mr);
 }
 
 static void write_mr(IfaceEnd *e, uint64_t offset, const void *buf, size_t len)
@@ -99,7 +118,8 @@ static void address(IfaceEnd *e, IfaceEnd *to, RdmaSendWr *wr)
     wr->wr.ud.av = qrdma_av(end_of(to)->dev, 1);
 }
 
-#define OPERATIONS \
+#define OPERATIONS { \
+    .open = open_pair, \
     .close = close_pair, \
     .reconnect = reconnect, \
     .post_send = post_send, \
@@ -107,19 +127,29 @@ static void address(IfaceEnd *e, IfaceEnd *to, RdmaSendWr *wr)
     .poll = poll, \
     .modify_state = modify_state, \
     .state = state, \
+    .queued = queued, \
     .reg_mr = reg_mr, \
     .write = write_mr, \
     .read = read_mr, \
-    .address = address
+    .address = address, \
+}
 
-const Iface iface_virtio = {
-    .name = "virtio-rdma",
-    .open = open_hub,
-    OPERATIONS,
+const Iface iface_virtio[NET_KINDS] = {
+    [NET_HUB] = OPERATIONS,
+    [NET_DIRECT] = OPERATIONS,
+    [NET_STREAM] = OPERATIONS,
+    [NET_DGRAM] = OPERATIONS,
 };
 
-const Iface iface_virtio_direct = {
-    .name = "virtio-rdma-direct",
-    .open = open_direct,
-    OPERATIONS,
-};
+void net_add_iface_tests(const IfaceTest *tests)
+{
+    for (; tests->name; tests++) {
+        for (NetKind kind = 0; kind < NET_KINDS; kind++) {
+            g_autofree char *prefix = net_prefix(kind);
+
+            if (net_is_for(kind, NET_ANYWHERE, tests->name)) {
+                iface_add_test(prefix, &iface_virtio[kind], tests);
+            }
+        }
+    }
+}

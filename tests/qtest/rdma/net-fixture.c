@@ -240,33 +240,38 @@ void net_choose(bool (*choose)(NetKind kind, const char *name))
     wanted = choose;
 }
 
-static bool is_for(const NetTest *test, NetKind kind)
+bool net_is_for(NetKind kind, NetWhere where, const char *name)
 {
     bool one = kind == NET_HUB || kind == NET_DIRECT;
 
-    if (test->where == (one ? NET_TWO_HOSTS : NET_ONE_HOST)) {
+    if (where == (one ? NET_TWO_HOSTS : NET_ONE_HOST)) {
         return false;
     }
     /* On a device of the host, NET_DGRAM would be the same as NET_STREAM. */
-    if (qrdma_ibdev() && (test->where == NET_NO_IBDEV || kind == NET_DGRAM)) {
+    if (qrdma_ibdev() && (where == NET_NO_IBDEV || kind == NET_DGRAM)) {
         return false;
     }
-    return !wanted || wanted(kind, test->name);
+    return !wanted || wanted(kind, name);
 }
 
-void net_add_tests(const NetTest *tests)
+char *net_prefix(NetKind kind)
 {
     static const char *const kinds[NET_KINDS] = {
         "hub", "direct", "stream", "dgram",
     };
 
+    return g_strdup_printf("virtio-rdma-net/%s/", kinds[kind]);
+}
+
+void net_add_tests(const NetTest *tests)
+{
     for (; tests->name; tests++) {
         for (NetKind kind = 0; kind < NET_KINDS; kind++) {
-            g_autofree char *path = g_strdup_printf(
-                "virtio-rdma-net/%s/%s", kinds[kind], tests->name);
+            g_autofree char *prefix = net_prefix(kind);
+            g_autofree char *path = g_strconcat(prefix, tests->name, NULL);
             NetCase *c;
 
-            if (is_for(tests, kind)) {
+            if (net_is_for(kind, tests->where, tests->name)) {
                 c = g_new(NetCase, 1);
                 *c = (NetCase) { kind, tests };
                 qtest_add_data_func_full(path, c, run_case, g_free);

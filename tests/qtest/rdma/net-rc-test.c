@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Two virtio-rdma devices: the operations of connected queue pairs.
+ * Two virtio-rdma devices: connected queue pairs. Tests of iface-*.c are those
+ * of operations.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -11,43 +12,6 @@
                        2 * (mtu), 2 * (mtu) + 1, 5 * (mtu) + 17, 50000 }
 #define N_LENGTHS 12
 
-static void send_one(NetPair *p, RdmaWrOpcode opcode, uint32_t len,
-                     uint8_t seed)
-{
-    static const uint8_t imm[4] = { 0xde, 0xad, 0xbe, 0xef };
-    RdmaSge sge = net_sge(&p->a, 100, len);
-    RdmaSendWr wr = qrdma_wr(opcode, 1000 + seed, &sge);
-    RdmaWc wc;
-
-    memcpy(wr.ex.imm_data, imm, sizeof(imm));
-    qrdma_mr_fill(p->a.mr, 100, len, seed);
-    net_post_recv(&p->b, 2000 + seed, 77, len + 5);
-    qrdma_post_send(p->a.qp, &wr);
-    qrdma_expect_wc(p->b.rcq, 2000 + seed, RDMA_WC_RECV, &wc);
-    g_assert_cmpuint(wc.byte_len, ==, len);
-    g_assert_cmpuint(wc.qp_num, ==, p->b.qp->qpn);
-    if (opcode == RDMA_WR_SEND_WITH_IMM) {
-        g_assert_cmphex(wc.wc_flags, ==, RDMA_WC_WITH_IMM);
-        g_assert_cmpmem(wc.ex.imm_data, 4, imm, 4);
-    } else {
-        g_assert_cmphex(wc.wc_flags, ==, 0);
-    }
-    qrdma_mr_check(p->b.mr, 77, len, seed);
-    qrdma_expect_wc(p->a.scq, 1000 + seed, RDMA_WC_SEND, &wc);
-    g_assert_cmpuint(wc.qp_num, ==, p->a.qp->qpn);
-}
-
-static void test_send(NetKind kind)
-{
-    NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
-    const uint32_t lengths[] = LENGTHS(1024);
-
-    for (int i = 0; i < ARRAY_SIZE(lengths); i++) {
-        send_one(&p, RDMA_WR_SEND, lengths[i], i);
-        send_one(&p, RDMA_WR_SEND_WITH_IMM, lengths[i], i + 50);
-    }
-}
-
 static void test_each_path_mtu(NetKind kind)
 {
     RdmaMtu max = net_pair_new(net_shared(kind), RDMA_QPT_RC).mtu;
@@ -56,116 +20,12 @@ static void test_each_path_mtu(NetKind kind)
         const uint32_t lengths[N_LENGTHS] = LENGTHS(rdma_mtu_bytes(mtu));
         QRdmaPath path = { .mtu = mtu, .gid_index = mtu % 2 };
         NetPair p = net_pair(kind, RDMA_QPT_RC, &path);
+        IfacePair pair = net_iface_pair(&p);
 
         for (int i = 0; i < ARRAY_SIZE(lengths); i += 2) {
-            send_one(&p, RDMA_WR_SEND, lengths[i], i);
+            iface_send_one(&pair, RDMA_WR_SEND, lengths[i], i);
         }
     }
-}
-
-static void test_write(NetKind kind)
-{
-    NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
-    const uint32_t lengths[] = LENGTHS(1024);
-
-    for (int i = 0; i < ARRAY_SIZE(lengths); i++) {
-        RdmaSge sge = net_sge(&p.a, 3, lengths[i]);
-        RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, i, &sge, p.b.mr, 901);
-        uint8_t before[2], after[2];
-
-        qrdma_mr_read(p.b.mr, 900, &before[0], 1);
-        qrdma_mr_read(p.b.mr, 901 + lengths[i], &before[1], 1);
-        qrdma_mr_fill(p.a.mr, 3, lengths[i], i);
-        qrdma_post_expect_wc(p.a.qp, wr, RDMA_WC_RDMA_WRITE);
-        qrdma_mr_check(p.b.mr, 901, lengths[i], i);
-        /* and the bytes around it are unchanged */
-        qrdma_mr_read(p.b.mr, 900, &after[0], 1);
-        qrdma_mr_read(p.b.mr, 901 + lengths[i], &after[1], 1);
-        g_assert_cmpmem(before, 2, after, 2);
-    }
-    qrdma_expect_none(p.b.rcq);
-}
-
-static void test_write_with_imm(NetKind kind)
-{
-    NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
-    const uint32_t lengths[] = LENGTHS(1024);
-    RdmaWc wc;
-
-    for (int i = 0; i < ARRAY_SIZE(lengths); i++) {
-        RdmaSge sge = net_sge(&p.a, 3, lengths[i]);
-        RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE_WITH_IMM, i, &sge,
-                                      p.b.mr, 901);
-
-        wr.ex.imm_data[3] = i;
-        qrdma_mr_fill(p.a.mr, 3, lengths[i], i);
-        qrdma_recv(p.b.qp, 70 + i, NULL);
-        qrdma_post_send(p.a.qp, &wr);
-        qrdma_expect_wc(p.b.rcq, 70 + i, RDMA_WC_RECV_RDMA_WITH_IMM, &wc);
-        g_assert_cmphex(wc.wc_flags, ==, RDMA_WC_WITH_IMM);
-        g_assert_cmpint(wc.ex.imm_data[3], ==, i);
-        g_assert_cmpuint(wc.byte_len, ==, lengths[i]);
-        qrdma_expect_wc(p.a.scq, i, RDMA_WC_RDMA_WRITE, &wc);
-        qrdma_mr_check(p.b.mr, 901, lengths[i], i);
-    }
-}
-
-static void test_read(NetKind kind)
-{
-    NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
-    const uint32_t lengths[] = LENGTHS(1024);
-    RdmaWc wc;
-
-    for (int i = 0; i < ARRAY_SIZE(lengths); i++) {
-        RdmaSge sge = net_sge(&p.a, 3, lengths[i]);
-        RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_READ, i, &sge, p.b.mr, 901);
-
-        qrdma_mr_fill(p.b.mr, 901, lengths[i], i);
-        qrdma_post_send(p.a.qp, &wr);
-        qrdma_expect_wc(p.a.scq, i, RDMA_WC_RDMA_READ, &wc);
-        g_assert_cmpuint(wc.byte_len, ==, lengths[i]);
-        qrdma_mr_check(p.a.mr, 3, lengths[i], i);
-    }
-}
-
-static void test_atomics(NetKind kind)
-{
-    NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
-    /* iova of b's memory is aligned */
-    uint64_t at = 64;
-    uint64_t value = 0x1122334455667788;
-    RdmaSge sge = net_sge(&p.a, 0, 8);
-    RdmaSendWr wr = qrdma_wr(RDMA_WR_ATOMIC_FETCH_AND_ADD, 1, &sge);
-    uint64_t seen;
-    RdmaWc wc;
-
-#define SEEN(mr, offset) \
-    (qrdma_mr_read(mr, offset, &seen, 8), le64_to_cpu(seen))
-
-    seen = cpu_to_le64(value);
-    qrdma_mr_write(p.b.mr, at, &seen, 8);
-    wr.wr.atomic.remote_addr = p.b.mr->iova + at;
-    wr.wr.atomic.rkey = p.b.mr->rkey;
-    wr.wr.atomic.compare_add = 0xffffffffffffff00;
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_FETCH_ADD, &wc);
-    g_assert_cmpuint(wc.byte_len, ==, 8);
-    g_assert_cmphex(SEEN(p.a.mr, 0), ==, value);
-    value -= 0x100;
-    g_assert_cmphex(SEEN(p.b.mr, at), ==, value);
-
-    /* a comparison that succeeds, then one that fails */
-    for (int i = 0; i < 2; i++) {
-        wr.wr_id = 10 + i;
-        wr.opcode = RDMA_WR_ATOMIC_CMP_AND_SWP;
-        wr.wr.atomic.compare_add = value;
-        wr.wr.atomic.swap = 0x4242 + i;
-        qrdma_post_send(p.a.qp, &wr);
-        qrdma_expect_wc(p.a.scq, 10 + i, RDMA_WC_COMP_SWAP, &wc);
-        g_assert_cmphex(SEEN(p.a.mr, 0), ==, i ? 0x4242 : value);
-        g_assert_cmphex(SEEN(p.b.mr, at), ==, 0x4242);
-    }
-#undef SEEN
 }
 
 static void test_atomics_are_executed_once_each(NetKind kind)
@@ -255,26 +115,6 @@ static void test_gather_and_scatter(NetKind kind)
     qrdma_post_send(p.a.qp, &wr);
     qrdma_expect_wc(p.a.scq, 3, RDMA_WC_RDMA_READ, &wc);
     qrdma_mr_check(p.a.mr, 0, 6000, 6);
-}
-
-static void test_unsignalled(NetKind kind)
-{
-    NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
-    RdmaSge sge = net_sge(&p.a, 0, 2000);
-    RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 0, &sge, p.b.mr, 0);
-
-    for (int i = 0; i < 20; i++) {
-        wr.wr_id = i;
-        wr.send_flags = i % 5 == 4 ? RDMA_SEND_SIGNALED : 0;
-        qrdma_post_send(p.a.qp, &wr);
-    }
-    for (int i = 4; i < 20; i += 5) {
-        qrdma_expect_wc(p.a.scq, i, RDMA_WC_RDMA_WRITE, NULL);
-        qrdma_reap(&p.a.qp->sq);
-        /* a buffer comes back before its completion */
-        g_assert_cmpuint(p.a.qp->sq.retired, >=, i + 1);
-    }
-    qrdma_expect_none(p.a.scq);
 }
 
 static void test_signal_all(NetKind kind)
@@ -397,6 +237,7 @@ static void test_uc(NetKind kind)
     for (int gid_index = 0; gid_index < 2; gid_index++) {
         QRdmaPath path = { .gid_index = gid_index };
         NetPair p = net_pair(kind, RDMA_QPT_UC, &path);
+        IfacePair pair = net_iface_pair(&p);
         const uint32_t lengths[] = LENGTHS(1024);
         RdmaWc wc;
 
@@ -404,8 +245,8 @@ static void test_uc(NetKind kind)
             RdmaSge sge = net_sge(&p.a, 3, lengths[i]);
             RdmaSendWr wr;
 
-            send_one(&p, RDMA_WR_SEND, lengths[i], i);
-            send_one(&p, RDMA_WR_SEND_WITH_IMM, lengths[i], i);
+            iface_send_one(&pair, RDMA_WR_SEND, lengths[i], i);
+            iface_send_one(&pair, RDMA_WR_SEND_WITH_IMM, lengths[i], i);
             wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, p.b.mr, 901);
             qrdma_mr_fill(p.a.mr, 3, lengths[i], i + 1);
             qrdma_post_send(p.a.qp, &wr);
@@ -425,17 +266,11 @@ static void test_uc(NetKind kind)
 }
 
 const NetTest net_rc_tests[] = {
-    { "rc/send", test_send },
     { "rc/each-path-mtu", test_each_path_mtu },
-    { "rc/write", test_write },
-    { "rc/write-with-imm", test_write_with_imm },
-    { "rc/read", test_read },
-    { "rc/atomics", test_atomics },
     { "rc/atomics-are-executed-once-each",
       test_atomics_are_executed_once_each },
     { "rc/inline", test_inline },
     { "rc/gather-and-scatter", test_gather_and_scatter },
-    { "rc/unsignalled", test_unsignalled },
     { "rc/signal-all", test_signal_all },
     { "rc/fence-waits-for-reads", test_fence_waits_for_reads },
     { "rc/both-ways-at-once", test_both_ways_at_once },

@@ -3,7 +3,7 @@
 #ifndef TESTS_RDMA_NET_TEST_H
 #define TESTS_RDMA_NET_TEST_H
 
-#include "libqos/virtio-rdma.h"
+#include "iface-test.h"
 
 /* Ways to join two devices. */
 typedef enum NetKind {
@@ -91,8 +91,16 @@ typedef struct NetTest {
     NetWhere where;
 } NetTest;
 
+/* Does a test of that name run on links of @kind? */
+bool net_is_for(NetKind kind, NetWhere where, const char *name);
+/* Paths of the tests on links of @kind begin so. */
+char *net_prefix(NetKind kind);
 /* Register each test for each kind of link that supports it. */
 void net_add_tests(const NetTest *tests);
+/* The same for tests of iface-*.c */
+void net_add_iface_tests(const IfaceTest *tests);
+/* @pair as those tests see it */
+IfacePair net_iface_pair(NetPair *pair);
 
 extern const NetTest net_rc_tests[];
 extern const NetTest net_mr_tests[];
