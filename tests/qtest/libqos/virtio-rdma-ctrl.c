@@ -388,56 +388,85 @@ static void wq_init(QRdma *d, QRdmaWq *wq, uint32_t index)
                              QRDMA_WQE_ROOM);
 }
 
-QRdmaQp *qrdma_create_qp_attr(QRdmaPd *pd, QRdmaCq *send_cq,
-                              QRdmaCq *recv_cq, const RdmaQpInitAttr *init)
+static QRdmaQp *describe_qp(QRdmaPd *pd, QRdmaCq *send_cq, QRdmaCq *recv_cq,
+                            const RdmaQpInitAttr *init, bool direct,
+                            struct virtio_rdma_create_qp_req *req)
 {
-    QRdma *d = pd->dev;
-    QRdmaQp *qp = qrdma_own(d, sizeof(*qp));
+    QRdmaQp *qp = qrdma_own(pd->dev, sizeof(*qp));
     RdmaQpInitAttr full = *init;
-    bool direct = qrdma_has(d, QRDMA_DIRECT_QPS);
-    struct virtio_rdma_create_qp_req req;
 
     full.pdn = pd->pdn;
     full.send_cqn = send_cq->cqn;
     full.recv_cqn = recv_cq->cqn;
     qp->pd = pd;
-    qp->dev = d;
+    qp->dev = pd->dev;
     qp->type = init->qp_type;
     qp->send_cq = send_cq;
     qp->recv_cq = recv_cq;
-    encode_create_qp(&full, &req);
+    encode_create_qp(&full, req);
     if (direct) {
-        qrdma_direct_init(qp, full.has_srq, &req);
+        qrdma_direct_init(qp, full.has_srq, req);
     }
-    assert_ok(send_create_qp(d, &req, &qp->qpn, &qp->wire_qpn));
+    return qp;
+}
+
+static RdmaQpInitAttr usual_init(const QRdma *d, RdmaQpType type)
+{
+    return (RdmaQpInitAttr) {
+        .qp_type = type,
+        .cap = {
+            .max_send_wr = MIN(32, d->ring_size),
+            .max_recv_wr = MIN(32, d->ring_size),
+            .max_send_sge = 4,
+            .max_recv_sge = 4,
+            .max_inline_data = 128,
+        },
+    };
+}
+
+QRdmaQp *qrdma_describe_qp(QRdmaPd *pd, QRdmaCq *cq,
+                           struct virtio_rdma_create_qp_req *req)
+{
+    const RdmaQpInitAttr init = usual_init(pd->dev, RDMA_QPT_RC);
+
+    return describe_qp(pd, cq, cq, &init, true, req);
+}
+
+uint8_t qrdma_create_described_qp(QRdmaQp *qp,
+                                  const struct virtio_rdma_create_qp_req *req)
+{
+    uint8_t status = send_create_qp(qp->dev, req, &qp->qpn, &qp->wire_qpn);
+
+    qp->sq.bell = qp->rq.bell = qp->qpn;
+    return status;
+}
+
+QRdmaQp *qrdma_create_qp_attr(QRdmaPd *pd, QRdmaCq *send_cq,
+                              QRdmaCq *recv_cq, const RdmaQpInitAttr *init)
+{
+    QRdma *d = pd->dev;
+    bool direct = qrdma_has(d, QRDMA_DIRECT_QPS);
+    struct virtio_rdma_create_qp_req req;
+    QRdmaQp *qp = describe_qp(pd, send_cq, recv_cq, init, direct, &req);
+
+    assert_ok(qrdma_create_described_qp(qp, &req));
     if (qp->type == RDMA_QPT_GSI) {
         g_assert_cmpuint(qp->qpn, ==, RDMA_QPN_GSI);
     } else {
         g_assert_cmpuint(qp->qpn, >=, 2);
         g_assert_cmpuint(qp->qpn, <, direct ? d->max_qp_direct : d->max_qp);
     }
-    if (direct) {
-        qp->sq.bell = qp->rq.bell = qp->qpn;
-        return qp;
+    if (!direct) {
+        wq_init(d, &qp->sq, VIRTIO_RDMA_SQ_VQ(d->max_cq, qp->qpn));
+        wq_init(d, &qp->rq, VIRTIO_RDMA_RQ_VQ(d->max_cq, qp->qpn));
     }
-    wq_init(d, &qp->sq, VIRTIO_RDMA_SQ_VQ(d->max_cq, qp->qpn));
-    wq_init(d, &qp->rq, VIRTIO_RDMA_RQ_VQ(d->max_cq, qp->qpn));
     return qp;
 }
 
 QRdmaQp *qrdma_create_qp(QRdmaPd *pd, QRdmaCq *send_cq, QRdmaCq *recv_cq,
                          RdmaQpType type)
 {
-    RdmaQpInitAttr init = {
-        .qp_type = type,
-        .cap = {
-            .max_send_wr = MIN(32, pd->dev->ring_size),
-            .max_recv_wr = MIN(32, pd->dev->ring_size),
-            .max_send_sge = 4,
-            .max_recv_sge = 4,
-            .max_inline_data = 128,
-        },
-    };
+    const RdmaQpInitAttr init = usual_init(pd->dev, type);
 
     return qrdma_create_qp_attr(pd, send_cq, recv_cq, &init);
 }

@@ -423,6 +423,20 @@ uint8_t qrdma_cmd_raw(QRdma *d, QRdmaCmd *c);
 /* A command as drivers send it; asserts that a successful reply is complete. */
 uint8_t qrdma_cmd(QRdma *d, uint8_t cmd, const void *req, size_t req_len,
                   void *rsp, size_t rsp_len);
+/* The same for VIRTIO_RDMA_CMD_@name, whose request and response are objects */
+#define qrdma_call(d, name, req, rsp) \
+    qrdma_cmd(d, VIRTIO_RDMA_CMD_##name, req, sizeof(*(req)), \
+              rsp, sizeof(*(rsp)))
+/* A command without a response besides the status */
+#define qrdma_call_void(d, name, req) \
+    qrdma_cmd(d, VIRTIO_RDMA_CMD_##name, req, sizeof(*(req)), NULL, 0)
+/* Assert the status of a command whose request @req has another @field. */
+#define assert_field(call, req, field, value, want) do { \
+    typeof(req) good_ = (req); \
+    (req).field = (value); \
+    assert_status(call, want); \
+    (req) = good_; \
+} while (0)
 /* Wire form of QP attributes. */
 void qrdma_encode_qp_attr(struct virtio_rdma_qp_attr *out,
                           const RdmaQpAttr *in);
@@ -501,6 +515,12 @@ QRdmaQp *qrdma_create_qp_attr(QRdmaPd *pd, QRdmaCq *send_cq,
 /* A QP of 32 WRs (or the size of its rings), 4 SGEs, 128 bytes inline */
 QRdmaQp *qrdma_create_qp(QRdmaPd *pd, QRdmaCq *send_cq, QRdmaCq *recv_cq,
                          RdmaQpType type);
+/* Memory for a direct QP like that, of type RC, which @req then describes */
+QRdmaQp *qrdma_describe_qp(QRdmaPd *pd, QRdmaCq *cq,
+                           struct virtio_rdma_create_qp_req *req);
+/* Create the QP that @req describes. */
+uint8_t qrdma_create_described_qp(QRdmaQp *qp,
+                                  const struct virtio_rdma_create_qp_req *req);
 uint8_t qrdma_modify_qp(QRdmaQp *qp, uint32_t mask, const RdmaQpAttr *attr);
 RdmaQpState qrdma_qp_state(QRdmaQp *qp);
 uint8_t qrdma_modify_qp_state(QRdmaQp *qp, RdmaQpState state);

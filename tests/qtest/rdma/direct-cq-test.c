@@ -15,8 +15,6 @@
 #define DEPTH 8
 /* The local APIC, where no RAM is */
 #define NO_RAM 0xfee00000ull
-/* RAM that the chipset can hide */
-#define HIDDEN_PAGE 0xc0000
 /* More events than RDMA_QUEUE_BUDGET allows in a turn */
 #define MANY 80
 
@@ -173,123 +171,129 @@ static void test_consumer_out_of_range(void)
     }
 }
 
+/* A CQ that is described, but not created yet */
+typedef struct Create {
+    QRdmaCq cq;
+    struct virtio_rdma_create_cq_req req;
+} Create;
+
+static Create create_new(uint64_t features, uint32_t cqe)
+{
+    QRdma *d = test_device_with(features);
+    Create c = {
+        .cq = { .dev = d, .cqe = cqe },
+        .req = { .cqe = cpu_to_le32(cqe) },
+    };
+
+    qrdma_add_event_buffers(d, 8);
+    if (features & DIRECT) {
+        c.cq.eq = qrdma_create_eq(d, 1);
+    }
+    qrdma_direct_cq_init(&c.cq, &c.req);
+    return c;
+}
+
+static uint8_t create(Create *c)
+{
+    struct virtio_rdma_cqn rsp;
+    uint8_t status = qrdma_call(c->cq.dev, CREATE_CQ, &c->req, &rsp);
+
+    c->cq.cqn = le32_to_cpu(rsp.cqn);
+    return status;
+}
+
+/* Write @n @pages to the list, from the one with number @first on. */
+static void set_pages(Create *c, uint32_t first, const uint64_t *pages,
+                      uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t le = cpu_to_le64(qrdma_dma(c->cq.dev, pages[i]));
+
+        qrdma_write(c->cq.dev, le64_to_cpu(c->req.queue_pages) +
+                    (first + i) * sizeof(le), &le, sizeof(le));
+    }
+}
+
+static Loop loop_of(Create *c)
+{
+    assert_ok(create(c));
+    return loop_on(c->cq.dev, &c->cq);
+}
+
 /* The pages of slots are apart: the first of them is the last in memory. */
 static void test_pages_apart(void)
 {
     enum { CQE = 256, A_PAGE = 4096 / sizeof(struct virtio_rdma_direct_cqe) };
-    QRdma *d = test_device_with(DIRECT);
-    QRdmaCq cq = { .dev = d, .cqe = CQE };
-    struct virtio_rdma_create_cq_req req = { .cqe = cpu_to_le32(CQE) };
-    struct virtio_rdma_cqn rsp;
-    uint64_t mem, le[CQE / A_PAGE];
+    Create c = create_new(DIRECT, CQE);
+    uint64_t mem = c.cq.buf, pages[CQE / A_PAGE];
     Loop l;
 
-    qrdma_direct_cq_init(&cq, &req);
-    mem = cq.buf;
-    for (uint32_t i = 0; i < ARRAY_SIZE(le); i++) {
-        le[i] = cpu_to_le64(qrdma_dma(d, mem +
-                                      (ARRAY_SIZE(le) - 1 - i) * 4096));
+    for (uint32_t i = 0; i < ARRAY_SIZE(pages); i++) {
+        pages[i] = mem + (ARRAY_SIZE(pages) - 1 - i) * 4096;
     }
-    qrdma_write(d, le64_to_cpu(req.queue_pages) + sizeof(*le), le, sizeof(le));
-    assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_CQ, &req, sizeof(req), &rsp,
-                        sizeof(rsp)));
-    cq.cqn = le32_to_cpu(rsp.cqn);
-    l = loop_on(d, &cq);
+    set_pages(&c, 1, pages, ARRAY_SIZE(pages));
+    l = loop_of(&c);
     for (uint32_t i = 0; i < 3 * CQE; i++) {
-        uint32_t page = cq.consumed % CQE / A_PAGE;
+        uint32_t page = c.cq.consumed % CQE / A_PAGE;
 
-        cq.buf = mem + (ARRAY_SIZE(le) - 1 - 2 * (uint64_t)page) * 4096;
+        c.cq.buf = mem + (ARRAY_SIZE(pages) - 1 - 2 * (uint64_t)page) * 4096;
         write_n(&l, 1);
-        qrdma_expect(&cq, 0, RDMA_WC_SUCCESS);
+        qrdma_expect(&c.cq, 0, RDMA_WC_SUCCESS);
     }
 }
 
 static void test_slots_in_no_ram(void)
 {
-    QRdma *d = test_device_with(DIRECT);
-    QRdmaCq cq = { .dev = d, .cqe = DEPTH };
-    struct virtio_rdma_create_cq_req req = { .cqe = cpu_to_le32(DEPTH) };
-    struct virtio_rdma_cqn rsp;
-    uint64_t pages[2] = { cpu_to_le64(NO_RAM), cpu_to_le64(NO_RAM + 4096) };
+    Create c = create_new(DIRECT, DEPTH);
     Loop l;
 
-    qrdma_add_event_buffers(d, 8);
-    qrdma_direct_cq_init(&cq, &req);
-    qrdma_write(d, le64_to_cpu(req.queue_pages), pages, sizeof(pages));
-    assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_CQ, &req, sizeof(req), &rsp,
-                        sizeof(rsp)));
-    cq.cqn = le32_to_cpu(rsp.cqn);
-    l = loop_on(d, &cq);
+    set_pages(&c, 0, (uint64_t[]) { NO_RAM, NO_RAM + 4096 }, 2);
+    l = loop_of(&c);
     write_n(&l, 1);
     expect_end(&l);
 }
 
 static void test_counters_in_no_ram(void)
 {
-    QRdma *d = test_device_with(DIRECT);
-    QRdmaCq cq = { .dev = d, .cqe = DEPTH, .eq = qrdma_create_eq(d, 1) };
-    struct virtio_rdma_create_cq_req req = { .cqe = cpu_to_le32(DEPTH) };
-    struct virtio_rdma_cqn rsp;
-    uint64_t page = cpu_to_le64(NO_RAM);
+    Create c = create_new(DIRECT, DEPTH);
     Loop l;
 
-    qrdma_add_event_buffers(d, 8);
-    qrdma_direct_cq_init(&cq, &req);
-    qrdma_write(d, le64_to_cpu(req.queue_pages), &page, sizeof(page));
-    assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_CQ, &req, sizeof(req), &rsp,
-                        sizeof(rsp)));
-    cq.cqn = le32_to_cpu(rsp.cqn);
-    l = loop_on(d, &cq);
+    set_pages(&c, 0, &(uint64_t) { NO_RAM }, 1);
+    l = loop_of(&c);
     write_n(&l, DEPTH);
-    qrdma_expect_no_event(d);
-    expect_no_event(cq.eq);
+    qrdma_expect_no_event(l.d);
+    expect_no_event(c.cq.eq);
     write_n(&l, 1);
     expect_end(&l);
-}
-
-/* Have the chipset (i440FX) map RAM at HIDDEN_PAGE, or the PCI bus. */
-static void show_ram(QRdma *d, bool show)
-{
-    qtest_outl(d->host->qts, 0xcf8, 0x80000058);
-    qtest_outb(d->host->qts, 0xcfe, show ? 0x33 : 0);
 }
 
 static uint32_t number_in_slot(QRdma *d, uint32_t slot)
 {
     return qtest_readl(d->host->qts,
-                       HIDDEN_PAGE +
+                       QRDMA_LEGACY_ADDR +
                        slot * sizeof(struct virtio_rdma_direct_cqe) +
                        offsetof(struct virtio_rdma_direct_cqe, number));
 }
 
 static void test_slots_that_leave_ram(void)
 {
-    QRdma *d = test_device_with(DIRECT);
-    QRdmaCq cq = { .dev = d, .cqe = DEPTH };
-    struct virtio_rdma_create_cq_req req = { .cqe = cpu_to_le32(DEPTH) };
-    struct virtio_rdma_cqn rsp;
-    uint64_t page = cpu_to_le64(HIDDEN_PAGE);
+    Create c = create_new(DIRECT, DEPTH);
+    QRdmaHost *host = c.cq.dev->host;
     Loop l;
 
-    qrdma_add_event_buffers(d, 8);
-    qrdma_direct_cq_init(&cq, &req);
-    qrdma_write(d, le64_to_cpu(req.queue_pages) + sizeof(page), &page,
-                sizeof(page));
-    show_ram(d, true);
-    qtest_memset(d->host->qts, HIDDEN_PAGE, 0, 4096);
-    assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_CQ, &req, sizeof(req), &rsp,
-                        sizeof(rsp)));
-    cq.cqn = le32_to_cpu(rsp.cqn);
-    l = loop_on(d, &cq);
+    set_pages(&c, 1, &(uint64_t) { QRDMA_LEGACY_ADDR }, 1);
+    qrdma_host_set_legacy_ram(host, true);
+    qtest_memset(host->qts, QRDMA_LEGACY_ADDR, 0, 4096);
+    l = loop_of(&c);
     write_n(&l, 1);
-    g_assert_cmpuint(number_in_slot(d, 0), ==, 1);
-    qrdma_expect_no_event(d);
+    g_assert_cmpuint(number_in_slot(l.d, 0), ==, 1);
+    qrdma_expect_no_event(l.d);
 
-    show_ram(d, false);
+    qrdma_host_set_legacy_ram(host, false);
     write_n(&l, 1);
     expect_end(&l);
-    show_ram(d, true);
-    g_assert_cmpuint(number_in_slot(d, 1), ==, 0);
+    qrdma_host_set_legacy_ram(host, true);
+    g_assert_cmpuint(number_in_slot(l.d, 1), ==, 0);
 }
 
 static void test_one_event_for_a_request(void)
@@ -409,18 +413,23 @@ static void test_more_events_than_a_turn_writes(void)
     qrdma_host_stop(d->host);
 }
 
-/* A buffer of @count descriptors with @len bytes each ends the event queue. */
-static void expect_bad_event_buffer(uint32_t count, uint32_t len)
+typedef struct EventBuffer {
+    uint32_t count;                 /* of descriptors */
+    uint32_t len;                   /* of each */
+} EventBuffer;
+
+static void test_bad_event_buffer(const void *data)
 {
+    const EventBuffer *bad = data;
     Loop l = loop_with_events(0);
     QRdmaEq *eq = l.cq->eq;
-    g_autofree QRdmaDesc *desc = g_new(QRdmaDesc, count);
+    g_autofree QRdmaDesc *desc = g_new(QRdmaDesc, bad->count);
 
-    for (uint32_t i = 0; i < count; i++) {
-        desc[i] = (QRdmaDesc) { eq->buf, len, true };
+    for (uint32_t i = 0; i < bad->count; i++) {
+        desc[i] = (QRdmaDesc) { eq->buf, bad->len, true };
     }
     qrdma_arm_direct_cq(l.cq, NEXT);
-    qrdma_ring_add(eq->ring, desc, count);
+    qrdma_ring_add(eq->ring, desc, bad->count);
     write_n(&l, 1);
     qrdma_expect_event(l.d, RDMA_EVENT_CQ_ERR, eq->eqn);
     qrdma_expect_no_event(l.d);
@@ -431,16 +440,6 @@ static void expect_bad_event_buffer(uint32_t count, uint32_t len)
     qrdma_expect(l.cq, 0, RDMA_WC_SUCCESS);
     qrdma_expect(l.cq, 0, RDMA_WC_SUCCESS);
     qrdma_expect_no_event(l.d);
-}
-
-static void test_short_event_buffer(void)
-{
-    expect_bad_event_buffer(1, 3);
-}
-
-static void test_event_buffer_with_many_descriptors(void)
-{
-    expect_bad_event_buffer(17, 4);
 }
 
 static void test_reset_of_virtqueues(void)
@@ -492,43 +491,12 @@ static void test_event_queue_is_not_a_cq(void)
     assert_status(qrdma_destroy_cq(&fake), BUSY);
 }
 
-typedef struct Create {
-    QRdmaCq cq;
-    struct virtio_rdma_create_cq_req req;
-} Create;
-
-static Create create_new(uint64_t features)
-{
-    QRdma *d = test_device_with(features);
-    Create c = {
-        .cq = { .dev = d, .cqe = DEPTH },
-        .req = { .cqe = cpu_to_le32(DEPTH) },
-    };
-
-    if (features & DIRECT) {
-        c.cq.eq = qrdma_create_eq(d, 1);
-    }
-    qrdma_direct_cq_init(&c.cq, &c.req);
-    return c;
-}
-
-static uint8_t create(Create *c)
-{
-    struct virtio_rdma_cqn rsp;
-
-    return qrdma_cmd(c->cq.dev, VIRTIO_RDMA_CMD_CREATE_CQ, &c->req,
-                     sizeof(c->req), &rsp, sizeof(rsp));
-}
-
-#define CHECK(field, value, want) do { \
-        Create bad_ = c; \
-        bad_.req.field = (value); \
-        assert_status(create(&bad_), want); \
-    } while (0)
+#define CHECK(field, value, want) \
+    assert_field(create(&c), c.req, field, value, want)
 
 static void test_rules_of_create(void)
 {
-    Create c = create_new(DIRECT);
+    Create c = create_new(DIRECT, DEPTH);
     uint32_t npages = le32_to_cpu(c.req.queue_npages);
 
     CHECK(cqe, 0, INVAL);
@@ -559,7 +527,7 @@ static void test_rules_of_create(void)
 /* Without the feature these fields have no meaning, so any value is valid. */
 static void test_feature_is_needed(void)
 {
-    Create c = create_new(0);
+    Create c = create_new(0, DEPTH);
 
     CHECK(queue_npages, 0, OK);
     CHECK(eqn, cpu_to_le32(99), OK);
@@ -611,21 +579,19 @@ static void test_rules_of_resize(void)
     uint32_t npages;
     uint64_t mem;
 
-#define RESIZE(field, value) ({ \
-        struct virtio_rdma_resize_cq_req r_ = req; \
-        r_.field = (value); \
-        qrdma_cmd(l.d, VIRTIO_RDMA_CMD_RESIZE_CQ, &r_, sizeof(r_), NULL, 0); \
-    })
+#define CHECK_RESIZE(field, value, want) \
+    assert_field(qrdma_call_void(l.d, RESIZE_CQ, &req), req, field, value, \
+                 want)
     req.queue_pages = cpu_to_le64(qrdma_direct_cq_alloc(l.d, 3, &npages,
                                                         &mem));
     req.queue_npages = cpu_to_le32(npages);
-    assert_status(RESIZE(cqn, cpu_to_le32(99)), NOENT);
-    assert_status(RESIZE(cqe, 0), INVAL);
-    assert_status(RESIZE(cqe, cpu_to_le32(DEPTH + 1)), INVAL);
-    assert_status(RESIZE(cqe, cpu_to_le32(32769)), INVAL);
-    assert_status(RESIZE(depth_shift, 21), INVAL);
-    assert_status(RESIZE(queue_npages, cpu_to_le32(npages + 1)), INVAL);
-    assert_status(RESIZE(queue_pages, cpu_to_le64(NO_RAM)), INVAL);
+    CHECK_RESIZE(cqn, cpu_to_le32(99), NOENT);
+    CHECK_RESIZE(cqe, 0, INVAL);
+    CHECK_RESIZE(cqe, cpu_to_le32(DEPTH + 1), INVAL);
+    CHECK_RESIZE(cqe, cpu_to_le32(32769), INVAL);
+    CHECK_RESIZE(depth_shift, 21, INVAL);
+    CHECK_RESIZE(queue_npages, cpu_to_le32(npages + 1), INVAL);
+    CHECK_RESIZE(queue_pages, cpu_to_le64(NO_RAM), INVAL);
     /* A consumer index that leaves more CQEs than there are slots */
     qrdma_direct_cq_set_consumer(l.cq, -DEPTH - 1);
     assert_status(qrdma_resize_direct_cq(l.cq, 4 * DEPTH), INVAL);
@@ -725,9 +691,10 @@ const QRdmaTest direct_cq_tests[] = {
     { "events-wait-for-buffers", test_events_wait_for_buffers },
     { "destroyed-cq-has-no-event", test_destroyed_cq_has_no_event },
     { "more-events-than-a-turn-writes", test_more_events_than_a_turn_writes },
-    { "short-event-buffer", test_short_event_buffer },
+    { "short-event-buffer", .run_case = test_bad_event_buffer,
+      .data = &(EventBuffer) { 1, 3 } },
     { "event-buffer-with-many-descriptors",
-      test_event_buffer_with_many_descriptors },
+      .run_case = test_bad_event_buffer, .data = &(EventBuffer) { 17, 4 } },
     { "reset-of-virtqueues", test_reset_of_virtqueues },
     { "event-queue-is-not-a-cq", test_event_queue_is_not_a_cq },
     { "rules-of-create", test_rules_of_create },

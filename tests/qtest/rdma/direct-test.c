@@ -288,29 +288,15 @@ static void test_storm_of_doorbells(void)
 
 typedef struct Create {
     QRdma *d;
-    QRdmaQp qp;
+    QRdmaQp *qp;
     struct virtio_rdma_create_qp_req req;
 } Create;
 
 static Create create_on(QRdma *d)
 {
     Create c = { .d = d };
-    QRdmaPd *pd = qrdma_alloc_pd(c.d);
-    QRdmaCq *cq = qrdma_create_cq(c.d, 8);
 
-    c.qp.dev = c.d;
-    c.req = (struct virtio_rdma_create_qp_req) {
-        .pdn = cpu_to_le32(pd->pdn),
-        .qp_type = RDMA_QPT_RC,
-        .send_cqn = cpu_to_le32(cq->cqn),
-        .recv_cqn = cpu_to_le32(cq->cqn),
-        .max_send_wr = cpu_to_le32(32),
-        .max_recv_wr = cpu_to_le32(32),
-        .max_send_sge = cpu_to_le32(4),
-        .max_recv_sge = cpu_to_le32(4),
-        .max_inline_data = cpu_to_le32(128),
-    };
-    qrdma_direct_init(&c.qp, false, &c.req);
+    c.qp = qrdma_describe_qp(qrdma_alloc_pd(d), qrdma_create_cq(d, 8), &c.req);
     return c;
 }
 
@@ -321,17 +307,11 @@ static Create create_new(uint64_t features)
 
 static uint8_t create(Create *c)
 {
-    struct virtio_rdma_qpn rsp;
-
-    return qrdma_cmd(c->d, VIRTIO_RDMA_CMD_CREATE_QP, &c->req, sizeof(c->req),
-                     &rsp, sizeof(rsp));
+    return qrdma_create_described_qp(c->qp, &c->req);
 }
 
-#define CHECK(field, value, want) do { \
-        Create bad_ = c; \
-        bad_.req.field = (value); \
-        assert_status(create(&bad_), want); \
-    } while (0)
+#define CHECK(field, value, want) \
+    assert_field(create(&c), c.req, field, value, want)
 
 static void test_rules_of_create(void)
 {
@@ -374,10 +354,10 @@ static void deepen_rq(Create *c, uint8_t depth_shift)
         list[i] = cpu_to_le64(qrdma_dma(c->d, mem + i * 4096ull));
     }
     qrdma_write(c->d, at, list, npages * sizeof(*list));
-    c->qp.sq.counters = mem;
-    c->qp.rq.counters = mem + offsetof(struct virtio_rdma_direct_page,
+    c->qp->sq.counters = mem;
+    c->qp->rq.counters = mem + offsetof(struct virtio_rdma_direct_page,
                                        rq_producer);
-    c->qp.rq.buf = mem + 4096 + DEPTH * SLOT;
+    c->qp->rq.buf = mem + 4096 + DEPTH * SLOT;
     c->req.queue_pages = cpu_to_le64(qrdma_dma(c->d, at));
     c->req.queue_npages = cpu_to_le32(npages);
     c->req.rq_depth_shift = depth_shift;
@@ -398,9 +378,9 @@ static void fill_rq(Create *c, uint32_t count)
                  sizeof(struct virtio_rdma_direct_slot) +
                  offsetof(struct virtio_rdma_rq_wqe, wr_id), i);
     }
-    qrdma_write(c->d, c->qp.rq.buf, slots, count * RECV_SLOT);
-    qrdma_direct_set_producer(c->d, &c->qp.rq, count);
-    ring(&c->qp);
+    qrdma_write(c->d, c->qp->rq.buf, slots, count * RECV_SLOT);
+    qrdma_direct_set_producer(c->d, &c->qp->rq, count);
+    ring(c->qp);
 }
 
 /* Virtqueues have 1024 entries. */
@@ -409,20 +389,14 @@ static void test_deeper_than_a_virtqueue(void)
     const uint8_t shift = 12;
     Create c = create_new(DIRECT);
     QRdmaCq *cq = qrdma_create_cq(c.d, 1u << shift);
-    RdmaQpAttr attr = { .qp_state = RDMA_QPS_INIT, .port_num = 1 };
-    struct virtio_rdma_qpn rsp;
 
     deepen_rq(&c, shift);
     c.req.recv_cqn = cpu_to_le32(cq->cqn);
-    assert_ok(qrdma_cmd(c.d, VIRTIO_RDMA_CMD_CREATE_QP, &c.req, sizeof(c.req),
-                        &rsp, sizeof(rsp)));
-    c.qp.qpn = le32_to_cpu(rsp.qpn);
-    assert_ok(qrdma_modify_qp(&c.qp, RDMA_QP_STATE | RDMA_QP_PORT |
-                              RDMA_QP_PKEY_INDEX | RDMA_QP_ACCESS_FLAGS,
-                              &attr));
+    assert_ok(create(&c));
+    assert_ok(qrdma_modify_init(c.qp, 0));
     fill_rq(&c, 1u << shift);
     qrdma_expect_none(cq);
-    assert_ok(qrdma_modify_qp_state(&c.qp, RDMA_QPS_ERR));
+    assert_ok(qrdma_modify_qp_state(c.qp, RDMA_QPS_ERR));
     for (uint32_t i = 0; i < 1u << shift; i++) {
         qrdma_expect(cq, i, RDMA_WC_WR_FLUSH_ERR);
     }
@@ -463,13 +437,10 @@ static void test_more_than_there_are_virtqueues_for(void)
     expect_works(&t);
     c = create_on(d);
     for (int i = 4; i < 300; i++) {
-        struct virtio_rdma_qpn rsp;
-
-        assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_QP, &c.req,
-                            sizeof(c.req), &rsp, sizeof(rsp)));
-        g_assert_cmpuint(le32_to_cpu(rsp.qpn), <, 300);
-        g_assert_false(seen[le32_to_cpu(rsp.qpn)]);
-        seen[le32_to_cpu(rsp.qpn)] = true;
+        assert_ok(create(&c));
+        g_assert_cmpuint(c.qp->qpn, <, 300);
+        g_assert_false(seen[c.qp->qpn]);
+        seen[c.qp->qpn] = true;
     }
     assert_status(create(&c), NOMEM);
     /* A notification of a virtqueue above those of QPs belongs to no QP. */
@@ -545,45 +516,11 @@ static void test_not_without_doorbells(void)
 static void test_pages_are_given_back(void)
 {
     Create c = create_new(DIRECT);
-    struct virtio_rdma_qpn qpn;
 
     for (int i = 0; i < 3000; i++) {
-        assert_ok(qrdma_cmd(c.d, VIRTIO_RDMA_CMD_CREATE_QP, &c.req,
-                            sizeof(c.req), &qpn, sizeof(qpn)));
-        assert_ok(qrdma_cmd(c.d, VIRTIO_RDMA_CMD_DESTROY_QP, &qpn,
-                            sizeof(qpn), NULL, 0));
+        assert_ok(create(&c));
+        assert_ok(qrdma_destroy_qp(c.qp));
     }
-}
-
-/* A QP that uses the CQ of @t->a; the caller may change @req. */
-static QRdmaQp *prepare_qp(TestPair *t, struct virtio_rdma_create_qp_req *req)
-{
-    QRdmaQp *qp = qrdma_own(t->dev, sizeof(*qp));
-
-    *qp = *t->a;
-    *req = (struct virtio_rdma_create_qp_req) {
-        .pdn = cpu_to_le32(t->pd->pdn),
-        .qp_type = RDMA_QPT_RC,
-        .send_cqn = cpu_to_le32(t->cq_a->cqn),
-        .recv_cqn = cpu_to_le32(t->cq_a->cqn),
-        .max_send_wr = cpu_to_le32(4),
-        .max_recv_wr = cpu_to_le32(4),
-        .max_send_sge = cpu_to_le32(1),
-        .max_recv_sge = cpu_to_le32(1),
-    };
-    qrdma_direct_init(qp, false, req);
-    qp->sq.posted = qp->rq.posted = 0;
-    return qp;
-}
-
-static void create_prepared(QRdmaQp *qp,
-                            const struct virtio_rdma_create_qp_req *req)
-{
-    struct virtio_rdma_qpn rsp;
-
-    assert_ok(qrdma_cmd(qp->dev, VIRTIO_RDMA_CMD_CREATE_QP, req, sizeof(*req),
-                        &rsp, sizeof(rsp)));
-    qp->qpn = qp->wire_qpn = le32_to_cpu(rsp.qpn);
 }
 
 /* Pages that are not RAM: the QP breaks, or its WQEs complete in error. */
@@ -596,9 +533,8 @@ static void test_queues_in_no_ram(void)
 
     for (int page = 0; page < 2; page++) {
         struct virtio_rdma_create_qp_req req;
-        RdmaQpAttr attr = { .qp_state = RDMA_QPS_INIT, .port_num = 1 };
 
-        qp = prepare_qp(&t, &req);
+        qp = qrdma_describe_qp(t.pd, t.cq_a, &req);
         qrdma_write(t.dev, le64_to_cpu(req.queue_pages) + page * 8, &none,
                     sizeof(none));
         if (page) {
@@ -606,11 +542,9 @@ static void test_queues_in_no_ram(void)
             qrdma_write(t.dev, le64_to_cpu(req.queue_pages) +
                         (1 + QUEUE_PAGES) * 8, &none, sizeof(none));
         }
-        create_prepared(qp, &req);
+        assert_ok(qrdma_create_described_qp(qp, &req));
         if (page) {
-            assert_ok(qrdma_modify_qp(qp, RDMA_QP_STATE | RDMA_QP_PORT |
-                                      RDMA_QP_PKEY_INDEX |
-                                      RDMA_QP_ACCESS_FLAGS, &attr));
+            assert_ok(qrdma_modify_init(qp, 0));
             qrdma_direct_set_producer(t.dev, &qp->rq, 1);
         } else {
             qrdma_connect(qp, qp, NULL);
@@ -658,7 +592,7 @@ static void test_order_of_pages(const void *data)
     TestPair t = direct_pair();
     RdmaSge from = qrdma_sge(t.mr_a, 0, 64), to = qrdma_sge(t.mr_a, 4096, 64);
     struct virtio_rdma_create_qp_req req;
-    QRdmaQp *qp = prepare_qp(&t, &req);
+    QRdmaQp *qp = qrdma_describe_qp(t.pd, t.cq_a, &req);
     uint64_t mem = qp->sq.buf - 4096;
     uint64_t list = qrdma_alloc(t.dev, 4096);
 
@@ -671,7 +605,7 @@ static void test_order_of_pages(const void *data)
     req.queue_levels = layout->levels;
     qp->sq.counters += page_at(layout, 0);
     qp->rq.counters += page_at(layout, 0);
-    create_prepared(qp, &req);
+    assert_ok(qrdma_create_described_qp(qp, &req));
     qrdma_connect(qp, qp, NULL);
     for (uint32_t i = 0; i < 3 * DEPTH; i++) {
         aim(layout, &qp->rq, mem, 1 + QUEUE_PAGES);
@@ -699,7 +633,7 @@ static void test_wqe_in_two_pages(void)
     d->direct = true;
     qrdma_start(d, QRDMA_FEATURES | DIRECT, 0);
     t = test_pair_on(d, RDMA_QPT_RC, 64, NULL);
-    qp = prepare_qp(&t, &req);
+    qp = qrdma_describe_qp(t.pd, t.cq_a, &req);
     mem = qrdma_alloc(d, N * 4096);
     list = qrdma_alloc(d, 4096);
     for (uint32_t i = 0; i < N; i++) {
@@ -711,6 +645,7 @@ static void test_wqe_in_two_pages(void)
     req.queue_npages = cpu_to_le32(N);
     req.max_send_wr = cpu_to_le32(2);
     req.max_recv_wr = cpu_to_le32(1);
+    req.max_recv_sge = cpu_to_le32(1);
     req.max_inline_data = cpu_to_le32(LEN);
     req.sq_depth_shift = 1;
     req.sq_slot_shift = 13;
@@ -718,7 +653,7 @@ static void test_wqe_in_two_pages(void)
     req.rq_slot_shift = RECV_SLOT_SHIFT;
     qp->sq.counters = mem + (N - 1) * 4096 +
                       offsetof(struct virtio_rdma_direct_page, sq_producer);
-    create_prepared(qp, &req);
+    assert_ok(qrdma_create_described_qp(qp, &req));
     qrdma_connect(qp, qp, NULL);
 
     wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 1, NULL, t.mr_b, 0);

@@ -35,48 +35,14 @@ typedef struct Bench {
     uint64_t shadow;
 } Bench;
 
-/* Memory for a QP that is rung by @page, which @req then describes. */
-static QRdmaQp *qp_describe(Bench *b, uint16_t page,
-                            struct virtio_rdma_create_qp_req *req)
-{
-    QRdmaQp *qp = qrdma_own(b->d, sizeof(*qp));
-
-    *qp = (QRdmaQp) {
-        .pd = b->pd,
-        .dev = b->d,
-        .type = RDMA_QPT_RC,
-        .send_cq = b->cq,
-        .recv_cq = b->cq,
-    };
-    *req = (struct virtio_rdma_create_qp_req) {
-        .pdn = cpu_to_le32(b->pd->pdn),
-        .qp_type = RDMA_QPT_RC,
-        .send_cqn = cpu_to_le32(b->cq->cqn),
-        .recv_cqn = cpu_to_le32(b->cq->cqn),
-        .max_send_wr = cpu_to_le32(32),
-        .max_send_sge = cpu_to_le32(1),
-    };
-    qrdma_direct_init(qp, false, req);
-    req->doorbell = cpu_to_le16(page);
-    return qp;
-}
-
-static void qp_create(QRdmaQp *qp, const struct virtio_rdma_create_qp_req *req)
-{
-    struct virtio_rdma_qpn rsp;
-
-    assert_ok(qrdma_cmd(qp->dev, VIRTIO_RDMA_CMD_CREATE_QP, req, sizeof(*req),
-                        &rsp, sizeof(rsp)));
-    qp->qpn = qp->wire_qpn = le32_to_cpu(rsp.qpn);
-}
-
 /* A QP that is connected to itself */
 static QRdmaQp *qp_on(Bench *b, uint16_t page)
 {
     struct virtio_rdma_create_qp_req req;
-    QRdmaQp *qp = qp_describe(b, page, &req);
+    QRdmaQp *qp = qrdma_describe_qp(b->pd, b->cq, &req);
 
-    qp_create(qp, &req);
+    req.doorbell = cpu_to_le16(page);
+    assert_ok(qrdma_create_described_qp(qp, &req));
     qrdma_connect(qp, qp, NULL);
     return qp;
 }
@@ -444,11 +410,11 @@ static void test_last_mark(void)
     qrdma_start(d, QRDMA_FEATURES | FEATURES, 0);
     b = bench_on(d);
     add_shadow(&b);
-    qp = qp_describe(&b, PAGE, &req);
-    qp_create(qp, &req);
+    qp = qrdma_describe_qp(b.pd, b.cq, &req);
+    assert_ok(qrdma_create_described_qp(qp, &req));
     while (qp->qpn != WORDS * 32 - 1) {
         assert_ok(qrdma_destroy_qp(qp));
-        qp_create(qp, &req);
+        assert_ok(qrdma_create_described_qp(qp, &req));
     }
     qrdma_connect(qp, qp, NULL);
     qrdma_put_send(qp, qrdma_wr(RDMA_WR_RDMA_WRITE, 1, NULL));
