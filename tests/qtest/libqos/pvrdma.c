@@ -172,7 +172,7 @@ void qpvrdma_start(QPvrdma *d)
     enable_msix(d);
     qpvrdma_write(d, PVRDMA_REG_IMR, 0);
     qpvrdma_write(d, PVRDMA_REG_CTL, PVRDMA_CTL_ACTIVATE);
-    g_assert_cmpint(qpvrdma_read(d, PVRDMA_REG_ERR), ==, 0);
+    assert_done(qpvrdma_read(d, PVRDMA_REG_ERR));
 }
 
 /* Commands */
@@ -246,8 +246,7 @@ void qpvrdma_create_uc(QPvrdma *d, uint32_t page)
     PvrdmaCmdCreateUc req = { .pfn = bar / PAGE + page };
     PvrdmaRspHandle rsp;
 
-    g_assert_cmpint(qpvrdma_cmd(d, PVRDMA_CMD_CREATE_UC, &req, sizeof(req),
-                                &rsp, sizeof(rsp)), ==, 0);
+    assert_done(qpvrdma_call(d, CREATE_UC, &req, &rsp));
     g_assert_cmpint(rsp.handle, ==, page);
 }
 
@@ -256,8 +255,7 @@ uint32_t qpvrdma_create_pd(QPvrdma *d, uint32_t ctx)
     PvrdmaCmdHandle req = { .handle = ctx };
     PvrdmaRspHandle rsp;
 
-    g_assert_cmpint(qpvrdma_cmd(d, PVRDMA_CMD_CREATE_PD, &req, sizeof(req),
-                                &rsp, sizeof(rsp)), ==, 0);
+    assert_done(qpvrdma_call(d, CREATE_PD, &req, &rsp));
     return rsp.handle;
 }
 
@@ -265,8 +263,7 @@ static QPvrdmaMr create_mr(QPvrdma *d, PvrdmaCmdCreateMr *req)
 {
     PvrdmaRspCreateMr rsp;
 
-    g_assert_cmpint(qpvrdma_cmd(d, PVRDMA_CMD_CREATE_MR, req, sizeof(*req),
-                                &rsp, sizeof(rsp)), ==, 0);
+    assert_done(qpvrdma_call(d, CREATE_MR, req, &rsp));
     return (QPvrdmaMr) {
         .handle = rsp.handle,
         .lkey = rsp.lkey,
@@ -316,8 +313,7 @@ QPvrdmaCq qpvrdma_create_cq(QPvrdma *d, uint32_t ctx, uint32_t cqe)
     };
     PvrdmaRspCreateCq rsp;
 
-    g_assert_cmpint(qpvrdma_cmd(d, PVRDMA_CMD_CREATE_CQ, &req, sizeof(req),
-                                &rsp, sizeof(rsp)), ==, 0);
+    assert_done(qpvrdma_call(d, CREATE_CQ, &req, &rsp));
     g_assert_cmpint(rsp.cqe, ==, cqe);
     return (QPvrdmaCq) {
         .handle = rsp.handle,
@@ -356,8 +352,7 @@ uint32_t qpvrdma_try_create_qp(QPvrdma *d, uint32_t page,
     req->dir = req->dir ?: dir.dir;
     req->total_chunks = req->total_chunks ?: dir.npages;
     req->send_chunks = req->send_chunks ?: send_pages;
-    err = qpvrdma_cmd(d, PVRDMA_CMD_CREATE_QP, req, sizeof(*req), &rsp,
-                      sizeof(rsp));
+    err = qpvrdma_call(d, CREATE_QP, req, &rsp);
     if (!err) {
         *qp = (QPvrdmaQp) {
             .handle = has_handles(d) ? rsp.handle : rsp.qpn,
@@ -384,7 +379,7 @@ QPvrdmaQp qpvrdma_create_qp(QPvrdma *d, uint32_t page, uint32_t pd,
     };
     QPvrdmaQp qp = {};
 
-    g_assert_cmpint(qpvrdma_try_create_qp(d, page, &req, &qp), ==, 0);
+    assert_done(qpvrdma_try_create_qp(d, page, &req, &qp));
     return qp;
 }
 
@@ -404,8 +399,7 @@ uint32_t qpvrdma_try_create_srq(QPvrdma *d, uint32_t page,
     dir = qpvrdma_dir(d, 1 + 2 * ring_pages);
     req->dir = req->dir ?: dir.dir;
     req->nchunks = req->nchunks ?: dir.npages;
-    err = qpvrdma_cmd(d, PVRDMA_CMD_CREATE_SRQ, req, sizeof(*req), &rsp,
-                      sizeof(rsp));
+    err = qpvrdma_call(d, CREATE_SRQ, req, &rsp);
     if (!err) {
         *srq = (QPvrdmaSrq) {
             .handle = rsp.handle,
@@ -437,8 +431,7 @@ uint8_t qpvrdma_modify_qp(QPvrdma *d, uint32_t handle, uint32_t mask,
     PvrdmaCmdModifyQp req = { .handle = handle, .mask = mask, .attr = *attr };
     PvrdmaRspHead rsp;
 
-    g_assert_cmpint(qpvrdma_cmd(d, PVRDMA_CMD_MODIFY_QP, &req, sizeof(req),
-                                &rsp, sizeof(rsp)), ==, 0);
+    assert_done(qpvrdma_call(d, MODIFY_QP, &req, &rsp));
     return rsp.err;
 }
 
@@ -447,8 +440,7 @@ void qpvrdma_query_qp(QPvrdma *d, uint32_t handle, PvrdmaQpAttr *attr)
     PvrdmaCmdHandle req = { .handle = handle };
     PvrdmaRspQueryQp rsp;
 
-    g_assert_cmpint(qpvrdma_cmd(d, PVRDMA_CMD_QUERY_QP, &req, sizeof(req),
-                                &rsp, sizeof(rsp)), ==, 0);
+    assert_done(qpvrdma_call(d, QUERY_QP, &req, &rsp));
     *attr = rsp.attr;
 }
 

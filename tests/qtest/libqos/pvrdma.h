@@ -75,6 +75,10 @@ typedef struct QPvrdmaSrq {
     QPvrdmaRing ring;
 } QPvrdmaSrq;
 
+/* Assert that ERR, or err of a reply, is 0; or is not. */
+#define assert_done(call) g_assert_cmpint((call), ==, 0)
+#define assert_fails(call) g_assert_cmpint((call), !=, 0)
+
 /* The function of @devfn, which is not set up. */
 QPvrdma *qpvrdma_open(QRdmaHost *host, int devfn);
 void qpvrdma_close(QPvrdma *d);
@@ -93,6 +97,9 @@ void qpvrdma_start(QPvrdma *d);
 QPvrdmaDir qpvrdma_dir(QPvrdma *d, uint32_t npages);
 /* Request a command, and fill in its head. Returns ERR. */
 uint32_t qpvrdma_request(QPvrdma *d, uint32_t cmd, void *req, size_t size);
+/* The same for PVRDMA_CMD_@name, whose request is *@req */
+#define qpvrdma_begin(d, name, req) \
+    qpvrdma_request(d, PVRDMA_CMD_##name, req, sizeof(*(req)))
 /* Wait for the interrupt of a reply, and return what it acknowledges. */
 uint32_t qpvrdma_await_reply(QPvrdma *d);
 /*
@@ -101,6 +108,9 @@ uint32_t qpvrdma_await_reply(QPvrdma *d);
  */
 uint32_t qpvrdma_cmd(QPvrdma *d, uint32_t cmd, void *req, size_t size,
                      void *rsp, size_t rsp_size);
+/* The same for PVRDMA_CMD_@name; @req and @rsp are all of their objects. */
+#define qpvrdma_call(d, name, req, rsp) \
+    qpvrdma_cmd(d, PVRDMA_CMD_##name, req, sizeof(*(req)), rsp, sizeof(*(rsp)))
 /* DESTROY_* of an object with that handle */
 uint32_t qpvrdma_destroy(QPvrdma *d, uint32_t cmd, uint32_t handle);
 

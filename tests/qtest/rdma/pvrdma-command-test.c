@@ -20,46 +20,41 @@ static void add_fault(PvPair *p, const char *kind, const char *command,
 /* The reply comes after the driver has read ERR. */
 static void test_late_reply(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
     uint64_t table;
     PvrdmaCmdCreateMr req = pv_long_region(&p.a, &table);
 
-    g_assert_cmpint(qpvrdma_request(p.a.dev, PVRDMA_CMD_CREATE_MR, &req,
-                                    sizeof(req)), ==, 0);
+    assert_done(qpvrdma_begin(p.a.dev, CREATE_MR, &req));
     g_assert_cmphex(qpvrdma_await_reply(p.a.dev), ==,
                     PVRDMA_ACK | PVRDMA_CMD_CREATE_MR);
-    pv_pair_free(&p);
 }
 
 /* The driver has read ERR already: the reply acknowledges nothing. */
 static void test_late_failure(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
     uint64_t table;
     PvrdmaCmdCreateMr req = pv_long_region(&p.a, &table);
     uint64_t bad = qpvrdma_dir(p.a.dev, 1).mem;
 
     qtest_writeq(p.host->qts, bad + 8 * 511, 0x123);
     qtest_writeq(p.host->qts, req.dir + 8 * 511, bad);
-    g_assert_cmpint(qpvrdma_request(p.a.dev, PVRDMA_CMD_CREATE_MR, &req,
-                                    sizeof(req)), ==, 0);
+    assert_done(qpvrdma_begin(p.a.dev, CREATE_MR, &req));
     g_assert_cmphex(qpvrdma_await_reply(p.a.dev), !=,
                     PVRDMA_ACK | PVRDMA_CMD_CREATE_MR);
-    pv_pair_free(&p);
 }
 
 /* A list that changes while it is read has the old or the new entries. */
 static void test_rewritten_list(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
     uint64_t table;
     PvrdmaCmdCreateMr req = pv_long_region(&p.a, &table);
 
     for (int i = 0; i < 3; i++) {
         uint64_t entry = i ? 0xffffffffffff0000 : 0x123;
 
-        g_assert_cmpint(qpvrdma_request(p.a.dev, PVRDMA_CMD_CREATE_MR, &req,
-                                        sizeof(req)), ==, 0);
+        assert_done(qpvrdma_begin(p.a.dev, CREATE_MR, &req));
         for (unsigned j = 0; j < 512; j++) {
             qtest_writeq(p.host->qts, table + 8 * j, entry);
         }
@@ -69,7 +64,6 @@ static void test_rewritten_list(void)
         qtest_memset(p.host->qts, table, 0, RDMA_PAGE_SIZE);
     }
     qpvrdma_create_pd(p.a.dev, 0);
-    pv_pair_free(&p);
 }
 
 /*
@@ -78,76 +72,65 @@ static void test_rewritten_list(void)
  */
 static void test_given_up(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
     uint64_t table;
     PvrdmaCmdCreateMr req = pv_long_region(&p.a, &table);
 
     add_fault(&p, "command-delay", "reg-user-mr", "'delay': 10000, "
               "'times': 4");
     for (int i = 0; i < 3; i++) {
-        g_assert_cmpint(qpvrdma_request(p.a.dev, PVRDMA_CMD_CREATE_MR, &req,
-                                        sizeof(req)), ==, 0);
+        assert_done(qpvrdma_begin(p.a.dev, CREATE_MR, &req));
         qpvrdma_create_pd(p.a.dev, 0);
     }
-    g_assert_cmpint(qpvrdma_request(p.a.dev, PVRDMA_CMD_CREATE_MR, &req,
-                                    sizeof(req)), ==, 0);
-    g_assert_cmpint(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_PD, p.a.pd),
-                    ==, 0);
-    g_assert_cmpint(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_PD, p.a.pd),
-                    !=, 0);
+    assert_done(qpvrdma_begin(p.a.dev, CREATE_MR, &req));
+    assert_done(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_PD, p.a.pd));
+    assert_fails(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_PD, p.a.pd));
     g_assert_false(qpvrdma_interrupted(p.a.dev, PVRDMA_VECTOR_RESPONSE));
-    pv_pair_free(&p);
 }
 
 /* A reset ends the command, too. */
 static void test_reset_meanwhile(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
     uint64_t table;
     PvrdmaCmdCreateMr req = pv_long_region(&p.a, &table);
     QPvrdma *d;
 
     add_fault(&p, "command-delay", "reg-user-mr", "'delay': 100");
-    g_assert_cmpint(qpvrdma_request(p.a.dev, PVRDMA_CMD_CREATE_MR, &req,
-                                    sizeof(req)), ==, 0);
+    assert_done(qpvrdma_begin(p.a.dev, CREATE_MR, &req));
     qpvrdma_write(p.a.dev, PVRDMA_REG_CTL, PVRDMA_CTL_RESET);
     d = pv_start(p.host, 4);
     qtest_clock_step(p.host->qts, 200 * QRDMA_MS);
     g_assert_false(qpvrdma_interrupted(d, PVRDMA_VECTOR_RESPONSE));
     qpvrdma_close(d);
-    pv_pair_free(&p);
 }
 
 /* A command that the driver waits for may be delayed. */
 static void test_delay(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
     PvrdmaCmdHandle req = {};
 
     add_fault(&p, "command-delay", "create-pd", "'delay': 100");
-    g_assert_cmpint(qpvrdma_request(p.a.dev, PVRDMA_CMD_CREATE_PD, &req,
-                                    sizeof(req)), ==, 0);
+    assert_done(qpvrdma_begin(p.a.dev, CREATE_PD, &req));
     qtest_clock_step(p.host->qts, 50 * QRDMA_MS);
     g_assert_false(qpvrdma_interrupted(p.a.dev, PVRDMA_VECTOR_RESPONSE));
     qtest_clock_step(p.host->qts, 60 * QRDMA_MS);
     g_assert_cmphex(qpvrdma_await_reply(p.a.dev), ==,
                     PVRDMA_ACK | PVRDMA_CMD_CREATE_PD);
-    pv_pair_free(&p);
 }
 
 /* A delay would stop the vCPU: synchronous commands are not delayed. */
 static void test_no_delay(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
     uint8_t gid[RDMA_GID_LEN];
 
     add_fault(&p, "command-delay", "destroy-qp", "'delay': 10000");
     add_fault(&p, "command-delay", "add-gid", "'delay': 10000");
-    g_assert_cmpint(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_QP,
-                                    p.a.qp.handle), ==, 0);
+    assert_done(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_QP, p.a.qp.handle));
     pv_gid(gid, 9);
-    g_assert_cmpint(qpvrdma_create_bind(p.a.dev, 1, gid), ==, 0);
-    pv_pair_free(&p);
+    assert_done(qpvrdma_create_bind(p.a.dev, 1, gid));
 }
 
 /*
@@ -165,7 +148,7 @@ static void test_fault_at_destroy(void)
         { "dereg-mr", PVRDMA_CMD_DESTROY_MR },
         { "destroy-pd", PVRDMA_CMD_DESTROY_PD },
     };
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
     const uint32_t handles[] = {
         p.a.qp.handle, p.a.rcq.handle, p.a.mr.handle, p.a.pd,
     };
@@ -177,34 +160,28 @@ static void test_fault_at_destroy(void)
         g_assert_cmpint(qpvrdma_destroy(p.a.dev, cases[i].cmd, handles[i]),
                         ==, ENOENT);
     }
-    pv_pair_free(&p);
 }
 
 /* The command has no directory: the ring stays as it is. */
 static void test_resize_cq(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
     PvrdmaCmdResizeCq req = { .handle = p.a.rcq.handle };
     PvrdmaRspResizeCq rsp;
 
     req.cqe = p.a.rcq.ring.size / 2;
-    g_assert_cmpint(qpvrdma_cmd(p.a.dev, PVRDMA_CMD_RESIZE_CQ, &req,
-                                sizeof(req), &rsp, sizeof(rsp)), ==, 0);
+    assert_done(qpvrdma_call(p.a.dev, RESIZE_CQ, &req, &rsp));
     g_assert_cmpint(rsp.cqe, ==, p.a.rcq.ring.size);
     req.cqe = p.a.rcq.ring.size + 1;
-    g_assert_cmpint(qpvrdma_cmd(p.a.dev, PVRDMA_CMD_RESIZE_CQ, &req,
-                                sizeof(req), &rsp, sizeof(rsp)), ==, EINVAL);
+    g_assert_cmpint(qpvrdma_call(p.a.dev, RESIZE_CQ, &req, &rsp), ==, EINVAL);
     req.handle = 999;
-    g_assert_cmpint(qpvrdma_cmd(p.a.dev, PVRDMA_CMD_RESIZE_CQ, &req,
-                                sizeof(req), &rsp, sizeof(rsp)), ==, ENOENT);
-    pv_pair_free(&p);
+    g_assert_cmpint(qpvrdma_call(p.a.dev, RESIZE_CQ, &req, &rsp), ==, ENOENT);
 }
 
 /* Only GIDs of RoCEv2, and only indices that the table has */
 static void test_bad_gids(void)
 {
-    QRdmaHost *host = pv_host_start("");
-    QPvrdma *d = pv_start(host, 4);
+    g_autoptr(QPvrdma) d = pv_alone();
     PvrdmaCmdCreateBind req = { .index = 1 };
     PvrdmaCmdDestroyBind del = {};
     static const uint8_t types[] = { 0, 1, 3, 4, 255 };
@@ -212,19 +189,17 @@ static void test_bad_gids(void)
     pv_gid(req.gid, 7);
     for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
         req.gid_type = types[i];
-        g_assert_cmpint(qpvrdma_cmd(d, PVRDMA_CMD_CREATE_BIND, &req,
-                                    sizeof(req), NULL, 0), !=, 0);
+        assert_fails(qpvrdma_cmd(d, PVRDMA_CMD_CREATE_BIND, &req, sizeof(req),
+                                 NULL, 0));
     }
     for (int i = 0; i < 2; i++) {
         uint32_t index = i ? UINT32_MAX : d->caps.gid_tbl_len;
 
-        g_assert_cmpint(qpvrdma_create_bind(d, index, req.gid), !=, 0);
+        assert_fails(qpvrdma_create_bind(d, index, req.gid));
         del.index = index;
-        g_assert_cmpint(qpvrdma_cmd(d, PVRDMA_CMD_DESTROY_BIND, &del,
-                                    sizeof(del), NULL, 0), !=, 0);
+        assert_fails(qpvrdma_cmd(d, PVRDMA_CMD_DESTROY_BIND, &del, sizeof(del),
+                                 NULL, 0));
     }
-    qpvrdma_close(d);
-    qrdma_host_stop(host);
 }
 
 /*
@@ -233,7 +208,7 @@ static void test_bad_gids(void)
  */
 static void test_causes(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
     PvrdmaSge sge = pv_sge(&p.b, 0, 8);
     PvrdmaSendWqe wqe = { .num_sge = 1, .opcode = RDMA_WR_SEND };
     PvrdmaCmdHandle req = {};
@@ -245,14 +220,12 @@ static void test_causes(void)
     sge = pv_sge(&p.a, 0, 8);
     qpvrdma_post_send(p.a.dev, &p.a.qp, &wqe, &sge);
     pv_expect(&p.b, &p.b.rcq, 2, RDMA_WC_SUCCESS, RDMA_WC_RECV);
-    g_assert_cmpint(qpvrdma_request(p.b.dev, PVRDMA_CMD_CREATE_PD, &req,
-                                    sizeof(req)), ==, 0);
+    assert_done(qpvrdma_begin(p.b.dev, CREATE_PD, &req));
     g_assert_cmphex(qpvrdma_read(p.b.dev, PVRDMA_REG_ICR), ==,
                     1u << PVRDMA_VECTOR_RESPONSE);
     g_assert_cmphex(qpvrdma_read(p.b.dev, PVRDMA_REG_ICR), ==,
                     1u << PVRDMA_VECTOR_COMPLETION);
-    g_assert_cmphex(qpvrdma_read(p.b.dev, PVRDMA_REG_ICR), ==, 0);
-    pv_pair_free(&p);
+    assert_done(qpvrdma_read(p.b.dev, PVRDMA_REG_ICR));
 }
 
 const QRdmaTest pvrdma_command_tests[] = {

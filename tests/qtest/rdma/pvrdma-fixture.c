@@ -42,8 +42,7 @@ static bool is_port_active(QPvrdma *d)
     PvrdmaCmdQueryPort req = { .port = 1 };
     PvrdmaRspQueryPort rsp;
 
-    g_assert_cmpint(qpvrdma_cmd(d, PVRDMA_CMD_QUERY_PORT, &req, sizeof(req),
-                                &rsp, sizeof(rsp)), ==, 0);
+    assert_done(qpvrdma_call(d, QUERY_PORT, &req, &rsp));
     return rsp.state == RDMA_PORT_ACTIVE;
 }
 
@@ -54,9 +53,27 @@ QPvrdma *pv_start(QRdmaHost *host, int slot)
 
     qpvrdma_start(d);
     pv_gid(gid, host_of(d));
-    g_assert_cmpint(qpvrdma_create_bind(d, 0, gid), ==, 0);
+    assert_done(qpvrdma_create_bind(d, 0, gid));
     qrdma_wait_until(d, is_port_active(d));
     return d;
+}
+
+QPvrdma *pv_alone(void)
+{
+    return pv_start(pv_host_start(""), 4);
+}
+
+QPvrdma *pv_alone_new(void)
+{
+    return qpvrdma_open(pv_host_start(""), QPCI_DEVFN(4, 1));
+}
+
+void pv_alone_stop(QPvrdma *d)
+{
+    QRdmaHost *host = d->host;
+
+    qpvrdma_close(d);
+    qrdma_host_stop(host);
 }
 
 PvEnd pv_end_new(QPvrdma *dev, uint32_t page, RdmaQpType type)
@@ -87,8 +104,7 @@ static void fill_path(const PvEnd *peer, PvrdmaAh *ah)
 
 static void modify(PvEnd *e, uint32_t mask, const PvrdmaQpAttr *attr)
 {
-    g_assert_cmpint(qpvrdma_modify_qp(e->dev, e->qp.handle, mask, attr), ==,
-                    0);
+    assert_done(qpvrdma_modify_qp(e->dev, e->qp.handle, mask, attr));
 }
 
 void pv_end_init(PvEnd *e)
@@ -128,6 +144,28 @@ void pv_end_connect(PvEnd *e, const PvEnd *peer)
            });
 }
 
+void pv_connect(PvEnd *a, PvEnd *b)
+{
+    pv_end_init(a);
+    pv_end_init(b);
+    pv_end_connect(a, b);
+    pv_end_connect(b, a);
+}
+
+bool pv_is_in_err(PvEnd *e)
+{
+    PvrdmaQpAttr attr;
+
+    qpvrdma_query_qp(e->dev, e->qp.handle, &attr);
+    return attr.qp_state == RDMA_QPS_ERR;
+}
+
+void pv_arm(PvEnd *e, const QPvrdmaCq *cq)
+{
+    qpvrdma_ring_doorbell(e->dev, e->page, PVRDMA_UAR_CQ,
+                          cq->handle | PVRDMA_UAR_CQ_ARM);
+}
+
 static void start_ud(PvEnd *e, uint32_t qkey)
 {
     modify(e, RDMA_QP_STATE | RDMA_QP_PKEY_INDEX | RDMA_QP_PORT | RDMA_QP_QKEY,
@@ -163,10 +201,7 @@ PvPair pv_pair_new(uint32_t page, RdmaQpType type)
     p.a = pv_end_new(a, page, type);
     p.b = pv_end_new(b, page, type);
     if (type == RDMA_QPT_RC) {
-        pv_end_init(&p.a);
-        pv_end_init(&p.b);
-        pv_end_connect(&p.a, &p.b);
-        pv_end_connect(&p.b, &p.a);
+        pv_connect(&p.a, &p.b);
     } else {
         uint32_t qkey = type == RDMA_QPT_GSI ? RDMA_GSI_QKEY : PV_QKEY;
 
@@ -209,6 +244,40 @@ PvrdmaSge pv_sge(const PvEnd *e, uint64_t offset, uint32_t len)
         .length = len,
         .lkey = e->mr.lkey,
     };
+}
+
+void pv_post(PvEnd *e, uint32_t opcode, uint64_t wr_id, uint32_t len,
+             const QPvrdmaMr *mr)
+{
+    PvrdmaSge sge = pv_sge(e, 0, len);
+    PvrdmaSendWqe wqe = {
+        .wr_id = wr_id,
+        .num_sge = 1,
+        .opcode = opcode,
+        .send_flags = RDMA_SEND_SIGNALED,
+    };
+
+    if (mr) {
+        wqe.wr.rdma.remote_addr = mr->addr;
+        wqe.wr.rdma.rkey = mr->rkey;
+    }
+    qpvrdma_post_send(e->dev, &e->qp, &wqe, &sge);
+}
+
+void pv_recv(PvEnd *e, uint64_t wr_id, uint64_t offset, uint32_t len)
+{
+    PvrdmaSge sge = pv_sge(e, offset, len);
+
+    qpvrdma_post_recv(e->dev, &e->qp, wr_id, &sge);
+}
+
+void pv_expect_event(QPvrdma *d, RdmaEventType type, uint32_t info)
+{
+    PvrdmaEvent event;
+
+    qrdma_wait_until(d, qpvrdma_ring_pop(d, &d->events, &event));
+    g_assert_cmpint(event.type, ==, type);
+    g_assert_cmpint(event.info, ==, info);
 }
 
 static uint64_t address(const PvEnd *e, uint64_t offset)

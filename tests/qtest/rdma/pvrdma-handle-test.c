@@ -14,7 +14,7 @@ typedef struct Handle {
 /* A QP of one context may not use objects of another. */
 static void test_other_contexts(void)
 {
-    PvPair p = pv_pair_new(3, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(3, RDMA_QPT_RC);
     QPvrdma *d = p.a.dev;
     QPvrdmaCq kernel = qpvrdma_create_cq(d, 0, 64);
     PvrdmaCmdCreateSrq create = {};
@@ -25,7 +25,7 @@ static void test_other_contexts(void)
     qpvrdma_create_uc(d, 4);
     foreign = qpvrdma_create_cq(d, 4, 64);
     create.pd = qpvrdma_create_pd(d, 4);
-    g_assert_cmpint(qpvrdma_try_create_srq(d, 4, &create, &srq), ==, 0);
+    assert_done(qpvrdma_try_create_srq(d, 4, &create, &srq));
     for (int i = 0; i < 6; i++) {
         PvrdmaCmdCreateQp req = {
             .pd = i == 4 ? create.pd : p.a.pd,
@@ -40,13 +40,12 @@ static void test_other_contexts(void)
         /* The last case is valid. */
         g_assert_cmpint(!qpvrdma_try_create_qp(d, 3, &req, &qp), ==, i == 5);
     }
-    pv_pair_free(&p);
 }
 
 /* No context, or one that is gone */
 static void test_no_context(void)
 {
-    PvPair p = pv_pair_new(3, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(3, RDMA_QPT_RC);
     QPvrdma *d = p.a.dev;
     static const uint32_t contexts[] = { 4, 511, 512, 0x80000000, UINT32_MAX };
 
@@ -54,20 +53,16 @@ static void test_no_context(void)
         PvrdmaCmdHandle req = { .handle = contexts[i] };
         PvrdmaRspHandle rsp;
 
-        g_assert_cmpint(qpvrdma_cmd(d, PVRDMA_CMD_CREATE_PD, &req,
-                                    sizeof(req), &rsp, sizeof(rsp)), !=, 0);
-        g_assert_cmpint(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_UC,
-                                        contexts[i]), !=, 0);
+        assert_fails(qpvrdma_call(d, CREATE_PD, &req, &rsp));
+        assert_fails(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_UC, contexts[i]));
     }
-    g_assert_cmpint(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_UC, 0), !=, 0);
-    pv_pair_free(&p);
+    assert_fails(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_UC, 0));
 }
 
 /* UAR pages: that of the kernel, one in use, and none */
 static void test_bad_pages(void)
 {
-    QRdmaHost *host = pv_host_start("");
-    QPvrdma *d = pv_start(host, 4);
+    g_autoptr(QPvrdma) d = pv_alone();
     static const uint64_t offsets[] = {
         0, 5, 512, (uint64_t)-1, 1ull << 32, 1ull << 52, UINT64_MAX >> 1,
     };
@@ -79,22 +74,19 @@ static void test_bad_pages(void)
         PvrdmaCmdCreateUc req = { .pfn = base + offsets[i] };
         PvrdmaRspHandle rsp;
 
-        g_assert_cmpint(qpvrdma_cmd(d, PVRDMA_CMD_CREATE_UC, &req,
-                                    sizeof(req), &rsp, sizeof(rsp)), !=, 0);
+        assert_fails(qpvrdma_call(d, CREATE_UC, &req, &rsp));
     }
-    qpvrdma_close(d);
-    qrdma_host_stop(host);
 }
 
 /* Each object is destroyed once, and its doorbells have no effect then. */
 static void test_twice(void)
 {
-    PvPair p = pv_pair_new(3, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(3, RDMA_QPT_RC);
     QPvrdma *d = p.a.dev;
     PvrdmaCmdCreateSrq create = { .pd = p.a.pd };
     QPvrdmaSrq srq;
 
-    g_assert_cmpint(qpvrdma_try_create_srq(d, 3, &create, &srq), ==, 0);
+    assert_done(qpvrdma_try_create_srq(d, 3, &create, &srq));
 
     const Handle objects[] = {
         { PVRDMA_CMD_DESTROY_QP, p.a.qp.handle },
@@ -115,7 +107,6 @@ static void test_twice(void)
             qpvrdma_ring_doorbell(d, 3, at, objects[i].handle | 7u << 29);
         }
     }
-    pv_pair_free(&p);
 }
 
 /*
@@ -124,7 +115,7 @@ static void test_twice(void)
  */
 static void test_round_robin(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
     QPvrdma *d = p.a.dev;
     uint32_t last_cq = UINT32_MAX, last_qp = UINT32_MAX, last_pd = UINT32_MAX;
 
@@ -138,23 +129,19 @@ static void test_round_robin(void)
         g_assert_cmpint(pd, !=, last_pd);
         g_assert_cmpint(qp.handle, <, d->caps.max_qp);
         g_assert_cmpint(cq.handle, <, d->caps.max_cq);
-        g_assert_cmpint(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_QP, qp.handle),
-                        ==, 0);
-        g_assert_cmpint(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_PD, pd), ==, 0);
-        g_assert_cmpint(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_CQ, cq.handle),
-                        ==, 0);
+        assert_done(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_QP, qp.handle));
+        assert_done(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_PD, pd));
+        assert_done(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_CQ, cq.handle));
         last_cq = cq.handle;
         last_qp = qp.handle;
         last_pd = pd;
     }
-    pv_pair_free(&p);
 }
 
 /* Steps of the probe and of removal, each twice and in any order */
 static void test_steps_twice(void)
 {
-    QRdmaHost *host = pv_host_start("");
-    QPvrdma *d = pv_start(host, 4);
+    g_autoptr(QPvrdma) d = pv_alone();
     static const uint32_t ctl[] = {
         PVRDMA_CTL_ACTIVATE, PVRDMA_CTL_ACTIVATE, PVRDMA_CTL_UNQUIESCE,
         PVRDMA_CTL_UNQUIESCE,
@@ -163,25 +150,23 @@ static void test_steps_twice(void)
 
     for (size_t i = 0; i < ARRAY_SIZE(ctl); i++) {
         qpvrdma_write(d, PVRDMA_REG_CTL, ctl[i]);
-        g_assert_cmpint(qpvrdma_read(d, PVRDMA_REG_ERR), ==, 0);
+        assert_done(qpvrdma_read(d, PVRDMA_REG_ERR));
     }
     /* The objects are still there. */
-    g_assert_cmpint(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_PD, pd), ==, 0);
+    assert_done(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_PD, pd));
     qpvrdma_write(d, PVRDMA_REG_CTL, 3);
-    g_assert_cmpint(qpvrdma_read(d, PVRDMA_REG_ERR), !=, 0);
+    assert_fails(qpvrdma_read(d, PVRDMA_REG_ERR));
     for (int i = 0; i < 2; i++) {
         qpvrdma_write(d, PVRDMA_REG_CTL, PVRDMA_CTL_RESET);
         qpvrdma_write(d, PVRDMA_REG_CTL, PVRDMA_CTL_UNQUIESCE);
-        g_assert_cmpint(qpvrdma_read(d, PVRDMA_REG_ERR), !=, 0);
+        assert_fails(qpvrdma_read(d, PVRDMA_REG_ERR));
     }
     /* The region is written twice before ACTIVATE. */
     qpvrdma_set_dsr(d);
     qpvrdma_set_dsr(d);
     qpvrdma_write(d, PVRDMA_REG_CTL, PVRDMA_CTL_ACTIVATE);
-    g_assert_cmpint(qpvrdma_read(d, PVRDMA_REG_ERR), ==, 0);
+    assert_done(qpvrdma_read(d, PVRDMA_REG_ERR));
     qpvrdma_create_pd(d, 0);
-    qpvrdma_close(d);
-    qrdma_host_stop(host);
 }
 
 const QRdmaTest pvrdma_handle_tests[] = {

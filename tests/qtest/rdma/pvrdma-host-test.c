@@ -13,26 +13,9 @@
 #define LEN 100
 #define PCAP_HEADER 24
 
-static void post(PvPair *p, uint32_t opcode, uint64_t wr_id, uint32_t rkey)
-{
-    PvrdmaSge sge = pv_sge(&p->a, 0, LEN);
-
-    qpvrdma_post_send(p->a.dev, &p->a.qp,
-                      &(PvrdmaSendWqe) {
-                          .wr_id = wr_id,
-                          .num_sge = 1,
-                          .opcode = opcode,
-                          .send_flags = RDMA_SEND_SIGNALED,
-                          .wr.rdma = {
-                              .remote_addr = p->b.mr.addr,
-                              .rkey = rkey,
-                          },
-                      }, &sge);
-}
-
 static void write_to(PvPair *p, uint64_t wr_id, uint32_t status)
 {
-    post(p, RDMA_WR_RDMA_WRITE, wr_id, p->b.mr.rkey);
+    pv_post(&p->a, RDMA_WR_RDMA_WRITE, wr_id, LEN, &p->b.mr);
     pv_expect(&p->a, &p->a.scq, wr_id, status, RDMA_WC_RDMA_WRITE);
 }
 
@@ -59,7 +42,7 @@ static QDict *only(QDict *info, const char *list)
 
 static void test_objects(void)
 {
-    PvPair p = pv_pair_new(3, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(3, RDMA_QPT_RC);
     g_autoptr(QDict) info = query(&p, ", 'objects': "
                                   "['pd', 'cq', 'qp', 'mr', 'gid']");
     QDict *d;
@@ -75,13 +58,12 @@ static void test_objects(void)
     g_assert_cmpstr(qdict_get_str(only(info, "gids"), "gid"), ==,
                     "::ffff:10.0.0.1");
     g_assert_cmpint(qlist_size(qdict_get_qlist(info, "cqs")), ==, 2);
-    pv_pair_free(&p);
 }
 
 /* Without a driver, and after it has left */
 static void test_no_driver(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
     QDict *info;
 
     qpvrdma_write(p.a.dev, PVRDMA_REG_CTL, PVRDMA_CTL_RESET);
@@ -90,12 +72,11 @@ static void test_no_driver(void)
     g_assert_true(qlist_empty(qdict_get_qlist(info, "qps")));
     g_assert_true(qlist_empty(qdict_get_qlist(info, "mrs")));
     qobject_unref(info);
-    pv_pair_free(&p);
 }
 
 static void test_info(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
     g_autofree char *qp = g_strdup_printf("qp %u: rc rts", p.a.qp.handle);
     g_autofree char *text = qtest_hmp(p.host->qts, "info rdma d0 %u",
                                       p.a.qp.handle);
@@ -104,7 +85,6 @@ static void test_info(void)
     g_assert_nonnull(strstr(text, qp));
     g_assert_nonnull(strstr(all, "d0"));
     g_assert_nonnull(strstr(all, "d1"));
-    pv_pair_free(&p);
 }
 
 static uint64_t counter(PvPair *p, const char *name)
@@ -118,7 +98,7 @@ static uint64_t counter(PvPair *p, const char *name)
 /* Counters begin at 0 with each driver. */
 static void test_counters(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
     uint64_t sent = counter(&p, "tx-packets");
 
     for (int i = 0; i < 10; i++) {
@@ -127,13 +107,12 @@ static void test_counters(void)
     g_assert_cmpint(counter(&p, "tx-packets"), >=, sent + 10);
     qpvrdma_write(p.a.dev, PVRDMA_REG_CTL, PVRDMA_CTL_RESET);
     g_assert_cmpint(counter(&p, "tx-packets"), ==, 0);
-    pv_pair_free(&p);
 }
 
 /* A datagram with a bad Q_Key shows in the attributes of the port. */
 static void test_bad_qkey(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_UD);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_UD);
     PvrdmaSge sge = pv_sge(&p.a, 0, 8);
     PvrdmaSendWqe wqe = { .num_sge = 1, .opcode = RDMA_WR_SEND };
     PvrdmaCmdQueryPort req = { .port = 1 };
@@ -142,11 +121,9 @@ static void test_bad_qkey(void)
     pv_ud_address(&wqe, &p.a, &p.b, PV_QKEY + 1);
     qpvrdma_post_send(p.a.dev, &p.a.qp, &wqe, &sge);
     do {
-        g_assert_cmpint(qpvrdma_cmd(p.b.dev, PVRDMA_CMD_QUERY_PORT, &req,
-                                    sizeof(req), &port, sizeof(port)), ==, 0);
+        assert_done(qpvrdma_call(p.b.dev, QUERY_PORT, &req, &port));
     } while (!port.qkey_viol);
     g_assert_cmpint(port.qkey_viol, ==, 1);
-    pv_pair_free(&p);
 }
 
 static void test_dump(void)
@@ -170,14 +147,14 @@ static void test_dump(void)
 
 static void test_error_event(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
     g_autoptr(QDict) event = NULL;
 
-    post(&p, RDMA_WR_RDMA_WRITE, 7, p.b.mr.rkey ^ 1);
+    p.b.mr.rkey ^= 1;
+    pv_post(&p.a, RDMA_WR_RDMA_WRITE, 7, LEN, &p.b.mr);
     pv_expect(&p.a, &p.a.scq, 7, RDMA_WC_REM_ACCESS_ERR, 0);
     event = qtest_qmp_eventwait_ref(p.host->qts, "RDMA_QP_ERROR");
     g_assert_nonnull(event);
-    pv_pair_free(&p);
 }
 
 static void add_fault(PvPair *p, const char *fault)
@@ -192,46 +169,37 @@ static void add_fault(PvPair *p, const char *fault)
 /* A fault of a command: the driver sees ERR. */
 static void test_command_fault(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
     PvrdmaCmdHandle req = {};
     PvrdmaRspHandle rsp;
 
     add_fault(&p, "'kind': 'command-error', 'command': 'create-pd', "
               "'status': 'nomem', 'times': 1");
-    g_assert_cmpint(qpvrdma_cmd(p.a.dev, PVRDMA_CMD_CREATE_PD, &req,
-                                sizeof(req), &rsp, sizeof(rsp)), ==, ENOMEM);
+    g_assert_cmpint(qpvrdma_call(p.a.dev, CREATE_PD, &req, &rsp), ==, ENOMEM);
     qpvrdma_create_pd(p.a.dev, 0);
-    pv_pair_free(&p);
 }
 
 /* A fault of a work request: it fails, and its QP with it. */
 static void test_send_fault(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
 
     add_fault(&p, "'kind': 'completion-error', 'opcode': 'rdma-write', "
               "'status': 'retry-exc-err', 'after': 1");
     write_to(&p, 1, RDMA_WC_SUCCESS);
     write_to(&p, 2, RDMA_WC_RETRY_EXC_ERR);
-    pv_pair_free(&p);
 }
 
 /* The port is down as long as the fault says; the driver gets both events. */
 static void test_port_fault(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
-    PvrdmaEvent event;
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
 
     add_fault(&p, "'kind': 'port-down', 'duration': 100");
-    qrdma_wait_until(p.a.dev, qpvrdma_ring_pop(p.a.dev, &p.a.dev->events,
-                                               &event));
-    g_assert_cmpint(event.type, ==, RDMA_EVENT_PORT_ERR);
+    pv_expect_event(p.a.dev, RDMA_EVENT_PORT_ERR, 1);
     g_assert_true(qpvrdma_interrupted(p.a.dev, PVRDMA_VECTOR_EVENT));
     qtest_clock_step(p.host->qts, 200 * QRDMA_MS);
-    qrdma_wait_until(p.a.dev, qpvrdma_ring_pop(p.a.dev, &p.a.dev->events,
-                                               &event));
-    g_assert_cmpint(event.type, ==, RDMA_EVENT_PORT_ACTIVE);
-    pv_pair_free(&p);
+    pv_expect_event(p.a.dev, RDMA_EVENT_PORT_ACTIVE, 1);
 }
 
 const QRdmaTest pvrdma_host_tests[] = {

@@ -5,26 +5,17 @@
 #include "qemu/osdep.h"
 #include "pvrdma-test.h"
 
-static bool is_in_err(PvEnd *e)
-{
-    PvrdmaQpAttr attr;
-
-    qpvrdma_query_qp(e->dev, e->qp.handle, &attr);
-    return attr.qp_state == RDMA_QPS_ERR;
-}
-
 /* Commands and doorbells without a shared region, and before ACTIVATE */
 static void test_too_early(void)
 {
-    QRdmaHost *host = pv_host_start("");
-    QPvrdma *d = qpvrdma_open(host, QPCI_DEVFN(4, 1));
+    g_autoptr(QPvrdma) d = pv_alone_new();
 
     for (int i = 0; i < 2; i++) {
         qpvrdma_write(d, PVRDMA_REG_REQUEST, 0);
-        g_assert_cmpint(qpvrdma_read(d, PVRDMA_REG_ERR), !=, 0);
+        assert_fails(qpvrdma_read(d, PVRDMA_REG_ERR));
         qpvrdma_ring_doorbell(d, 0, PVRDMA_UAR_QP, 1 | PVRDMA_UAR_QP_SEND);
         qpvrdma_write(d, PVRDMA_REG_CTL, PVRDMA_CTL_UNQUIESCE);
-        g_assert_cmpint(qpvrdma_read(d, PVRDMA_REG_ERR), !=, 0);
+        assert_fails(qpvrdma_read(d, PVRDMA_REG_ERR));
         qpvrdma_write(d, PVRDMA_REG_CTL, PVRDMA_CTL_RESET);
         if (!i) {
             qpvrdma_set_dsr(d);
@@ -32,16 +23,13 @@ static void test_too_early(void)
     }
     /* RESET has dropped the region. */
     qpvrdma_write(d, PVRDMA_REG_CTL, PVRDMA_CTL_ACTIVATE);
-    g_assert_cmpint(qpvrdma_read(d, PVRDMA_REG_ERR), !=, 0);
-    qpvrdma_close(d);
-    qrdma_host_stop(host);
+    assert_fails(qpvrdma_read(d, PVRDMA_REG_ERR));
 }
 
 /* The shared region, or an address in it, is outside of RAM. */
 static void test_bad_region(void)
 {
-    QRdmaHost *host = pv_host_start("");
-    QPvrdma *d = qpvrdma_open(host, QPCI_DEVFN(4, 1));
+    g_autoptr(QPvrdma) d = pv_alone_new();
     static const size_t fields[] = {
         offsetof(PvrdmaDsr, request), offsetof(PvrdmaDsr, response),
         offsetof(PvrdmaDsr, events.dir), offsetof(PvrdmaDsr, completions.dir),
@@ -53,14 +41,14 @@ static void test_bad_region(void)
 
         qpvrdma_set_dsr(d);
         at = d->dsr + fields[i % ARRAY_SIZE(fields)];
-        qtest_writeq(host->qts, at, bad[i / ARRAY_SIZE(fields)]);
+        qtest_writeq(d->host->qts, at, bad[i / ARRAY_SIZE(fields)]);
         qpvrdma_write(d, PVRDMA_REG_DSR_HIGH, 0);
         qpvrdma_write(d, PVRDMA_REG_DSR_LOW, d->dsr);
         qpvrdma_write(d, PVRDMA_REG_DSR_HIGH, d->dsr >> 32);
         qpvrdma_write(d, PVRDMA_REG_CTL, PVRDMA_CTL_ACTIVATE);
         if (fields[i % ARRAY_SIZE(fields)] >= offsetof(PvrdmaDsr, events) ||
             bad[i / ARRAY_SIZE(fields)] % RDMA_PAGE_SIZE) {
-            g_assert_cmpint(qpvrdma_read(d, PVRDMA_REG_ERR), !=, 0);
+            assert_fails(qpvrdma_read(d, PVRDMA_REG_ERR));
         } else {
             /* The device checks the slots when a command comes. */
             qpvrdma_write(d, PVRDMA_REG_REQUEST, 0);
@@ -69,15 +57,12 @@ static void test_bad_region(void)
     qpvrdma_write(d, PVRDMA_REG_DSR_LOW, 0xfffff000);
     qpvrdma_write(d, PVRDMA_REG_DSR_HIGH, 0xffffffff);
     qpvrdma_write(d, PVRDMA_REG_CTL, PVRDMA_CTL_ACTIVATE);
-    g_assert_cmpint(qpvrdma_read(d, PVRDMA_REG_ERR), !=, 0);
-    qpvrdma_close(d);
-    qrdma_host_stop(host);
+    assert_fails(qpvrdma_read(d, PVRDMA_REG_ERR));
 }
 
 static void test_unknown_commands(void)
 {
-    QRdmaHost *host = pv_host_start("");
-    QPvrdma *d = pv_start(host, 4);
+    g_autoptr(QPvrdma) d = pv_alone();
     static const uint32_t cmds[] = {
         PVRDMA_CMD_RESIZE_CQ, PVRDMA_NUM_CMDS, 0x80000000, UINT32_MAX,
     };
@@ -85,8 +70,7 @@ static void test_unknown_commands(void)
     for (size_t i = 0; i < ARRAY_SIZE(cmds); i++) {
         PvrdmaCmdHandle req = {};
 
-        g_assert_cmpint(qpvrdma_cmd(d, cmds[i], &req, sizeof(req), NULL, 0),
-                        !=, 0);
+        assert_fails(qpvrdma_cmd(d, cmds[i], &req, sizeof(req), NULL, 0));
     }
     /* Objects that do not exist */
     for (uint32_t cmd = 0; cmd < PVRDMA_NUM_CMDS; cmd++) {
@@ -95,19 +79,15 @@ static void test_unknown_commands(void)
         if (cmd != PVRDMA_CMD_MODIFY_QP) {
             memset(&req, 0xff, sizeof(req));
             req.head.response = 0;
-            g_assert_cmpint(qpvrdma_cmd(d, cmd, &req, sizeof(req), NULL, 0),
-                            !=, 0);
+            assert_fails(qpvrdma_cmd(d, cmd, &req, sizeof(req), NULL, 0));
         }
     }
-    qpvrdma_close(d);
-    qrdma_host_stop(host);
 }
 
 /* Sizes of a CQ, against its directory */
 static void test_bad_cqs(void)
 {
-    QRdmaHost *host = pv_host_start("");
-    QPvrdma *d = pv_start(host, 4);
+    g_autoptr(QPvrdma) d = pv_alone();
     QPvrdmaDir dir = qpvrdma_dir(d, 2);
     const PvrdmaCmdCreateCq cqs[] = {
         { .dir = dir.dir, .cqe = 0, .nchunks = 2 },
@@ -128,16 +108,13 @@ static void test_bad_cqs(void)
     for (size_t i = 0; i < ARRAY_SIZE(cqs); i++) {
         PvrdmaCmdCreateCq req = cqs[i];
 
-        g_assert_cmpint(qpvrdma_cmd(d, PVRDMA_CMD_CREATE_CQ, &req,
-                                    sizeof(req), &rsp, sizeof(rsp)), !=, 0);
+        assert_fails(qpvrdma_call(d, CREATE_CQ, &req, &rsp));
     }
-    qpvrdma_close(d);
-    qrdma_host_stop(host);
 }
 
 static void test_bad_qps(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
     const PvrdmaCmdCreateQp base = {
         .pd = p.a.pd,
         .send_cq = p.a.scq.handle,
@@ -171,11 +148,9 @@ static void test_bad_qps(void)
         req.max_send_sge = req.max_send_sge ?: 2;
         req.max_recv_sge = req.max_recv_sge ?: 2;
         /* The last case is valid. */
-        g_assert_cmpint(!qpvrdma_cmd(p.a.dev, PVRDMA_CMD_CREATE_QP, &req,
-                                     sizeof(req), &rsp, sizeof(rsp)), ==,
+        g_assert_cmpint(!qpvrdma_call(p.a.dev, CREATE_QP, &req, &rsp), ==,
                         i == ARRAY_SIZE(qps) - 1);
     }
-    pv_pair_free(&p);
 }
 
 /* Tails out of range break the queue: its QP fails, and the driver is told. */
@@ -184,120 +159,94 @@ static void test_bad_tails(void)
     static const uint32_t tails[] = { 17, 31, 32, 0x80000000, UINT32_MAX };
 
     for (size_t i = 0; i < ARRAY_SIZE(tails); i++) {
-        PvPair p = pv_pair_new(3, RDMA_QPT_RC);
-        PvrdmaEvent event;
+        g_auto(PvPair) p = pv_pair_new(3, RDMA_QPT_RC);
 
         qtest_writel(p.host->qts, p.a.qp.sq.state, tails[i]);
         qpvrdma_ring_doorbell(p.a.dev, 3, PVRDMA_UAR_QP,
                               p.a.qp.handle | PVRDMA_UAR_QP_SEND);
-        qrdma_wait_until(p.a.dev, is_in_err(&p.a));
-        qrdma_wait_until(p.a.dev, qpvrdma_ring_pop(p.a.dev,
-                                                   &p.a.dev->events, &event));
-        g_assert_cmpint(event.type, ==, RDMA_EVENT_QP_FATAL);
-        g_assert_cmpint(event.info, ==, p.a.qp.handle);
-        pv_pair_free(&p);
+        qrdma_wait_until(p.a.dev, pv_is_in_err(&p.a));
+        pv_expect_event(p.a.dev, RDMA_EVENT_QP_FATAL, p.a.qp.handle);
     }
 }
 
 static void test_bad_num_sge(void)
 {
-    PvPair p = pv_pair_new(3, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(3, RDMA_QPT_RC);
     PvrdmaSendWqe wqe = { .wr_id = 9, .num_sge = 3, .opcode = RDMA_WR_SEND };
     PvrdmaSge sge[3] = {};
 
     qpvrdma_post_send(p.a.dev, &p.a.qp, &wqe, sge);
     pv_expect(&p.a, &p.a.scq, 9, RDMA_WC_LOC_QP_OP_ERR, 0);
-    pv_pair_free(&p);
 }
 
 /* The device finds an invalid head of a CQ when the CQ seems to be full. */
 static void test_bad_cq_head(void)
 {
-    PvPair p = pv_pair_new(3, RDMA_QPT_RC);
-    PvrdmaSge sge = pv_sge(&p.a, 0, 8);
-    PvrdmaSge room = pv_sge(&p.b, 0, 8);
+    g_auto(PvPair) p = pv_pair_new(3, RDMA_QPT_RC);
     PvrdmaCqe cqe;
 
     qtest_writel(p.host->qts, p.b.rcq.ring.state +
                  offsetof(PvrdmaRingState, head), 1000);
     for (uint32_t i = 0; i < p.b.rcq.ring.size + 1; i++) {
-        qpvrdma_post_recv(p.b.dev, &p.b.qp, i, &room);
-        qpvrdma_post_send(p.a.dev, &p.a.qp,
-                          &(PvrdmaSendWqe) {
-                              .num_sge = 1,
-                              .opcode = RDMA_WR_SEND,
-                              .send_flags = RDMA_SEND_SIGNALED,
-                          }, &sge);
+        pv_recv(&p.b, i, 0, 8);
+        pv_post(&p.a, RDMA_WR_SEND, 0, 8, NULL);
         if (i < p.b.rcq.ring.size) {
             cqe = qpvrdma_wait_cq(p.a.dev, &p.a.scq);
             g_assert_cmpint(cqe.status, ==, RDMA_WC_SUCCESS);
         }
     }
-    qrdma_wait_until(p.b.dev, is_in_err(&p.b));
-    pv_pair_free(&p);
+    qrdma_wait_until(p.b.dev, pv_is_in_err(&p.b));
 }
 
 /* A process rings, and arms, objects of another process. */
 static void test_foreign_doorbells(void)
 {
-    PvPair p = pv_pair_new(3, RDMA_QPT_RC);
-    PvrdmaSge sge = pv_sge(&p.a, 0, 8);
-    PvrdmaSge room = pv_sge(&p.b, 0, 8);
+    g_auto(PvPair) p = pv_pair_new(3, RDMA_QPT_RC);
     PvrdmaCqe cqe;
 
     qpvrdma_ring_doorbell(p.a.dev, 4, PVRDMA_UAR_CQ,
                           p.a.scq.handle | PVRDMA_UAR_CQ_ARM);
     p.a.qp.page = 4;
-    qpvrdma_post_recv(p.b.dev, &p.b.qp, 1, &room);
-    qpvrdma_post_send(p.a.dev, &p.a.qp,
-                      &(PvrdmaSendWqe) {
-                          .num_sge = 1,
-                          .opcode = RDMA_WR_SEND,
-                          .send_flags = RDMA_SEND_SIGNALED,
-                      }, &sge);
-    g_assert_false(is_in_err(&p.a));
+    pv_recv(&p.b, 1, 0, 8);
+    pv_post(&p.a, RDMA_WR_SEND, 0, 8, NULL);
+    g_assert_false(pv_is_in_err(&p.a));
     g_assert_false(qpvrdma_poll_cq(p.a.dev, &p.a.scq, &cqe));
     qpvrdma_ring_doorbell(p.a.dev, 3, PVRDMA_UAR_QP,
                           p.a.qp.handle | PVRDMA_UAR_QP_SEND);
     pv_expect(&p.a, &p.a.scq, 0, RDMA_WC_SUCCESS, RDMA_WC_SEND);
     g_assert_false(qpvrdma_interrupted(p.a.dev, PVRDMA_VECTOR_COMPLETION));
-    pv_pair_free(&p);
 }
 
 /* The driver has freed the memory of a CQ that a QP uses. */
 static void test_destroy_in_use(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
-    PvrdmaSge sge = pv_sge(&p.a, 0, 8);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
 
-    g_assert_cmpint(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_CQ,
-                                    p.a.rcq.handle), !=, 0);
-    g_assert_true(is_in_err(&p.a));
-    qpvrdma_post_recv(p.a.dev, &p.a.qp, 1, &sge);
+    assert_fails(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_CQ,
+                                 p.a.rcq.handle));
+    g_assert_true(pv_is_in_err(&p.a));
+    pv_recv(&p.a, 1, 0, 8);
     g_assert_cmpint(qtest_readl(p.host->qts, p.a.rcq.ring.state), ==, 0);
     /* The objects of a PD go with it. */
-    g_assert_cmpint(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_PD, p.a.pd),
-                    ==, 0);
-    g_assert_cmpint(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_QP,
-                                    p.a.qp.handle), !=, 0);
-    g_assert_cmpint(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_CQ,
-                                    p.a.rcq.handle), ==, 0);
-    pv_pair_free(&p);
+    assert_done(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_PD, p.a.pd));
+    assert_fails(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_QP,
+                                 p.a.qp.handle));
+    assert_done(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_CQ,
+                                p.a.rcq.handle));
 }
 
 /* Objects whose creation was interrupted: nothing else destroys them. */
 static void test_destroy_context(void)
 {
-    PvPair p = pv_pair_new(3, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(3, RDMA_QPT_RC);
 
-    g_assert_cmpint(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_UC, 3), ==, 0);
-    g_assert_cmpint(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_QP,
-                                    p.a.qp.handle), !=, 0);
-    g_assert_cmpint(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_CQ,
-                                    p.a.scq.handle), !=, 0);
-    g_assert_cmpint(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_UC, 3), !=, 0);
+    assert_done(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_UC, 3));
+    assert_fails(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_QP,
+                                 p.a.qp.handle));
+    assert_fails(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_CQ,
+                                 p.a.scq.handle));
+    assert_fails(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_UC, 3));
     qpvrdma_create_uc(p.a.dev, 3);
-    pv_pair_free(&p);
 }
 
 /* Each offset and width, of registers and doorbells */

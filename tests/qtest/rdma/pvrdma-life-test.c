@@ -8,19 +8,7 @@
 
 static void write_to(PvPair *p, uint64_t wr_id)
 {
-    PvrdmaSge sge = pv_sge(&p->a, 0, LEN);
-
-    qpvrdma_post_send(p->a.dev, &p->a.qp,
-                      &(PvrdmaSendWqe) {
-                          .wr_id = wr_id,
-                          .num_sge = 1,
-                          .opcode = RDMA_WR_RDMA_WRITE,
-                          .send_flags = RDMA_SEND_SIGNALED,
-                          .wr.rdma = {
-                              .remote_addr = p->b.mr.addr,
-                              .rkey = p->b.mr.rkey,
-                          },
-                      }, &sge);
+    pv_post(&p->a, RDMA_WR_RDMA_WRITE, wr_id, LEN, &p->b.mr);
 }
 
 static void set_command(QPvrdma *d, uint16_t set, uint16_t clear)
@@ -36,27 +24,26 @@ static void set_command(QPvrdma *d, uint16_t set, uint16_t clear)
  */
 static void test_bus_master(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
     PvrdmaCqe cqe;
 
     set_command(p.a.dev, 0, PCI_COMMAND_MASTER);
     write_to(&p, 1);
     qpvrdma_write(p.a.dev, PVRDMA_REG_REQUEST, 0);
-    g_assert_cmpint(qpvrdma_read(p.a.dev, PVRDMA_REG_ERR), !=, 0);
+    assert_fails(qpvrdma_read(p.a.dev, PVRDMA_REG_ERR));
     g_assert_false(qpvrdma_poll_cq(p.a.dev, &p.a.scq, &cqe));
-    g_assert_cmpint(qpvrdma_ring_head(p.a.dev, &p.a.qp.sq), ==, 0);
+    assert_done(qpvrdma_ring_head(p.a.dev, &p.a.qp.sq));
     set_command(p.a.dev, PCI_COMMAND_MASTER, 0);
     /*
      * The device may take the cleared bit for the end of the driver, and flush.
      */
     cqe = qpvrdma_wait_cq(p.a.dev, &p.a.scq);
     g_assert_cmpint(cqe.wr_id, ==, 1);
-    pv_pair_free(&p);
 }
 
 static void test_stop(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
     PvrdmaCqe cqe;
 
     qtest_qmp_assert_success(p.host->qts, "{'execute': 'stop'}");
@@ -64,45 +51,36 @@ static void test_stop(void)
     g_assert_false(qpvrdma_poll_cq(p.a.dev, &p.a.scq, &cqe));
     qtest_qmp_assert_success(p.host->qts, "{'execute': 'cont'}");
     pv_expect(&p.a, &p.a.scq, 1, RDMA_WC_SUCCESS, RDMA_WC_RDMA_WRITE);
-    pv_pair_free(&p);
 }
 
 static void test_system_reset(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
     QPvrdma *d;
 
     qtest_system_reset(p.host->qts);
     g_assert_cmpint(qpvrdma_read(p.b.dev, PVRDMA_REG_ERR), !=, 0xffff);
     d = pv_start(p.host, 4);
-    g_assert_cmpint(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_QP, p.a.qp.handle),
-                    !=, 0);
+    assert_fails(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_QP, p.a.qp.handle));
     qpvrdma_close(d);
-    pv_pair_free(&p);
 }
 
 /* Requests that are not done, and a command that is in progress */
 static void keep_busy(PvPair *p)
 {
     PvrdmaCmdHandle req = {};
-    PvrdmaSge sge = pv_sge(&p->a, 0, LEN);
 
     qtest_qmp_assert_success(p->host->qts, "{'execute': 'rdma-fault-add', "
                              "'arguments': {'device': 'd0', 'id': 'f', "
                              "'kind': 'command-delay', 'command': "
                              "'create-pd', 'delay': 500}}");
-    qpvrdma_ring_doorbell(p->a.dev, 0, PVRDMA_UAR_CQ,
-                          p->a.scq.handle | PVRDMA_UAR_CQ_ARM);
+    pv_arm(&p->a, &p->a.scq);
     for (int i = 0; i < 8; i++) {
         /* The peer has no receives. */
-        qpvrdma_post_send(p->a.dev, &p->a.qp,
-                          &(PvrdmaSendWqe) {
-                              .num_sge = 1, .opcode = RDMA_WR_SEND,
-                          }, &sge);
-        qpvrdma_post_recv(p->a.dev, &p->a.qp, i, &sge);
+        pv_post(&p->a, RDMA_WR_SEND, 0, LEN, NULL);
+        pv_recv(&p->a, i, 0, LEN);
     }
-    g_assert_cmpint(qpvrdma_request(p->a.dev, PVRDMA_CMD_CREATE_PD, &req,
-                                    sizeof(req)), ==, 0);
+    assert_done(qpvrdma_begin(p->a.dev, CREATE_PD, &req));
 }
 
 /* The device is set up again after @p.a.dev was reset, or is new. */
@@ -112,10 +90,7 @@ static void start_again(PvPair *p)
     p->a = pv_end_new(pv_start(p->host, 4), 0, RDMA_QPT_RC);
     p->b.qp = qpvrdma_create_qp(p->b.dev, 0, p->b.pd, &p->b.scq, &p->b.rcq,
                                 RDMA_QPT_RC);
-    pv_end_init(&p->a);
-    pv_end_init(&p->b);
-    pv_end_connect(&p->a, &p->b);
-    pv_end_connect(&p->b, &p->a);
+    pv_connect(&p->a, &p->b);
     write_to(p, 1);
     pv_expect(&p->a, &p->a.scq, 1, RDMA_WC_SUCCESS, RDMA_WC_RDMA_WRITE);
 }
@@ -123,7 +98,7 @@ static void start_again(PvPair *p)
 /* Nothing is written after RESET: the driver has freed the memory. */
 static void test_reset_while_busy(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
     uint64_t state = p.a.qp.sq.state & ~(uint64_t)(RDMA_PAGE_SIZE - 1);
     uint64_t word;
 
@@ -140,13 +115,12 @@ static void test_reset_while_busy(void)
     g_assert_cmphex(word, ==, 0x5a5a5a5a5a5a5a5a);
     g_assert_false(qpvrdma_interrupted(p.a.dev, PVRDMA_VECTOR_RESPONSE));
     start_again(&p);
-    pv_pair_free(&p);
 }
 
 /* The slot is ejected with both functions, and plugged in again. */
 static void test_unplug_while_busy(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
 
     keep_busy(&p);
     qpci_unplug_acpi_device_test(p.host->qts, "d0", 4);
@@ -159,7 +133,6 @@ static void test_unplug_while_busy(void)
     qtest_qmp_device_add(p.host->qts, "vmxnet3", "nic0",
                          "{'addr': '4.0', 'multifunction': true}");
     start_again(&p);
-    pv_pair_free(&p);
 }
 
 const QRdmaTest pvrdma_life_tests[] = {

@@ -17,8 +17,7 @@ static QPvrdmaMr alloc_mr(PvEnd *e, uint32_t max_pages)
     };
     PvrdmaRspCreateMr rsp;
 
-    g_assert_cmpint(qpvrdma_cmd(e->dev, PVRDMA_CMD_CREATE_MR, &req,
-                                sizeof(req), &rsp, sizeof(rsp)), ==, 0);
+    assert_done(qpvrdma_call(e->dev, CREATE_MR, &req, &rsp));
     /* Consumers register with either of them. */
     g_assert_cmphex(rsp.lkey, ==, rsp.rkey);
     return (QPvrdmaMr) {
@@ -73,7 +72,7 @@ static void send_to(PvPair *p, uint32_t opcode, const QPvrdmaMr *mr,
 
 static void test_fast_reg(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
     QPvrdmaMr mr = alloc_mr(&p.a, 8);
     QPvrdmaDir dir = qpvrdma_dir(p.a.dev, 4);
     PvrdmaSendWqe wqe = fast_reg(&mr, &dir, 0x10000123);
@@ -96,12 +95,11 @@ static void test_fast_reg(void)
     g_assert_cmphex(cqe.wc_flags, ==, RDMA_WC_WITH_INVALIDATE);
     g_assert_cmphex(cqe.ex.invalidate_rkey, ==, mr.rkey);
     send_to(&p, RDMA_WR_RDMA_WRITE, &mr, RDMA_WC_REM_ACCESS_ERR);
-    pv_pair_free(&p);
 }
 
 static void test_local_inv(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
     QPvrdmaMr mr = alloc_mr(&p.a, 8);
     QPvrdmaDir dir = qpvrdma_dir(p.a.dev, 4);
     PvrdmaSendWqe wqe = fast_reg(&mr, &dir, 0x10000000);
@@ -117,20 +115,18 @@ static void test_local_inv(void)
     qpvrdma_post_send(p.a.dev, &p.a.qp, &wqe, NULL);
     pv_expect(&p.a, &p.a.scq, 71, RDMA_WC_SUCCESS, PVRDMA_WC_LOCAL_INV);
     send_to(&p, RDMA_WR_RDMA_WRITE, &mr, RDMA_WC_REM_ACCESS_ERR);
-    pv_pair_free(&p);
 }
 
 /* More pages than the region has, or than the length needs */
 static void test_bad_fast_reg(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
     QPvrdmaMr mr = alloc_mr(&p.a, 4);
     QPvrdmaDir dir = qpvrdma_dir(p.a.dev, 5);
     PvrdmaSendWqe wqe = fast_reg(&mr, &dir, 0x10000000);
 
     qpvrdma_post_send(p.a.dev, &p.a.qp, &wqe, NULL);
     pv_expect(&p.a, &p.a.scq, 70, RDMA_WC_MW_BIND_ERR, 0);
-    pv_pair_free(&p);
 }
 
 /* A process could name any page. Its provider uses these fields otherwise. */
@@ -140,7 +136,7 @@ static void test_process_may_not(void)
         PVRDMA_WR_SEND_WITH_INV, PVRDMA_WR_LOCAL_INV, PVRDMA_WR_FAST_REG, 7, 9,
         14, 15, UINT32_MAX,
     };
-    PvPair p = pv_pair_new(3, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(3, RDMA_QPT_RC);
 
     for (size_t i = 0; i < ARRAY_SIZE(opcodes); i++) {
         PvrdmaSendWqe wqe = {
@@ -157,20 +153,17 @@ static void test_process_may_not(void)
         qpvrdma_post_send(p.a.dev, &p.a.qp, &wqe, NULL);
         pv_expect(&p.a, &p.a.scq, i, RDMA_WC_LOC_QP_OP_ERR, 0);
     }
-    pv_pair_free(&p);
 }
 
 static void test_process_regions(void)
 {
-    PvPair p = pv_pair_new(3, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(3, RDMA_QPT_RC);
     PvrdmaCmdCreateMr req = { .pd = p.a.pd, .access = 1, .nchunks = 4 };
     PvrdmaRspCreateMr rsp;
 
     for (req.flags = PVRDMA_MR_DMA; req.flags <= 3; req.flags++) {
-        g_assert_cmpint(qpvrdma_cmd(p.a.dev, PVRDMA_CMD_CREATE_MR, &req,
-                                    sizeof(req), &rsp, sizeof(rsp)), !=, 0);
+        assert_fails(qpvrdma_call(p.a.dev, CREATE_MR, &req, &rsp));
     }
-    pv_pair_free(&p);
 }
 
 const QRdmaTest pvrdma_mem_tests[] = {

@@ -118,23 +118,8 @@ static void expect_refused(const Move *m, const char *props, const char *text)
 
 static void post_send(PvEnd *e, uint64_t wr_id, uint8_t seed)
 {
-    PvrdmaSge sge = pv_sge(e, 0, LEN);
-
     pv_fill(e, 0, LEN, seed);
-    qpvrdma_post_send(e->dev, &e->qp,
-                      &(PvrdmaSendWqe) {
-                          .wr_id = wr_id,
-                          .num_sge = 1,
-                          .opcode = RDMA_WR_SEND,
-                          .send_flags = RDMA_SEND_SIGNALED,
-                      }, &sge);
-}
-
-static void post_recv(PvEnd *e, uint64_t wr_id)
-{
-    PvrdmaSge sge = pv_sge(e, LEN, LEN);
-
-    qpvrdma_post_recv(e->dev, &e->qp, wr_id, &sge);
+    pv_post(e, RDMA_WR_SEND, wr_id, LEN, NULL);
 }
 
 /* Step virtual time until the completion is there. */
@@ -148,12 +133,6 @@ static void wait_for(PvPair *p, PvEnd *e, QPvrdmaCq *cq, uint64_t wr_id,
     g_assert_cmpint(cqe.status, ==, RDMA_WC_SUCCESS);
     g_assert_cmpint(cqe.wr_id, ==, wr_id);
     g_assert_cmpint(cqe.opcode, ==, opcode);
-}
-
-static void arm(PvEnd *e, const QPvrdmaCq *cq)
-{
-    qpvrdma_ring_doorbell(e->dev, e->page, PVRDMA_UAR_CQ,
-                          cq->handle | PVRDMA_UAR_CQ_ARM);
 }
 
 static void expect_fired(PvEnd *e, const QPvrdmaCq *cq)
@@ -170,25 +149,26 @@ static void expect_fired(PvEnd *e, const QPvrdmaCq *cq)
  * WQEs that are in flight and that wait, and an armed CQ, go along. Indices of
  * rings wrap around during the moves.
  */
-static void live(uint32_t page)
+static void test_live(const void *data)
 {
-    PvPair p = pv_pair_new(page, RDMA_QPT_RC);
+    uint32_t page = GPOINTER_TO_UINT(data);
+    g_auto(PvPair) p = pv_pair_new(page, RDMA_QPT_RC);
     QPvrdmaCq more;
 
     for (int i = 0; i < 40; i++) {
-        arm(&p.b, &p.b.rcq);
+        pv_arm(&p.b, &p.b.rcq);
         post_send(&p.a, i, i);
         if (i % 10 == 0) {
             move(&p);
         }
-        post_recv(&p.b, 100 + i);
+        pv_recv(&p.b, 100 + i, LEN, LEN);
         wait_for(&p, &p.b, &p.b.rcq, 100 + i, RDMA_WC_RECV);
         wait_for(&p, &p.a, &p.a.scq, i, RDMA_WC_SEND);
         pv_assert_filled(&p.b, LEN, LEN, i);
         expect_fired(&p.b, &p.b.rcq);
     }
     /* Receives that wait in their ring */
-    post_recv(&p.a, 7);
+    pv_recv(&p.a, 7, LEN, LEN);
     move(&p);
     post_send(&p.b, 8, 99);
     wait_for(&p, &p.a, &p.a.rcq, 7, RDMA_WC_RECV);
@@ -198,25 +178,12 @@ static void live(uint32_t page)
     more = qpvrdma_create_cq(p.a.dev, page, 64);
     g_assert_cmpint(more.handle, !=, p.a.scq.handle);
     g_assert_cmpint(more.handle, !=, p.a.rcq.handle);
-    g_assert_cmpint(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_QP,
-                                    p.a.qp.handle), ==, 0);
+    assert_done(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_QP, p.a.qp.handle));
     if (page) {
-        g_assert_cmpint(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_UC, page),
-                        ==, 0);
+        assert_done(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_UC, page));
         g_assert_cmpint(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_CQ,
                                         more.handle), ==, ENOENT);
     }
-    pv_pair_free(&p);
-}
-
-static void test_kernel(void)
-{
-    live(0);
-}
-
-static void test_process(void)
-{
-    live(3);
 }
 
 /*
@@ -226,20 +193,18 @@ static void test_process(void)
 static void test_command(void)
 {
     for (int bad = 0; bad < 2; bad++) {
-        PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+        g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
         uint64_t table;
         PvrdmaCmdCreateMr req = pv_long_region(&p.a, &table);
 
         if (bad) {
             qtest_writeq(p.host->qts, req.dir + 8 * 511, 0x123000000000);
         }
-        g_assert_cmpint(qpvrdma_request(p.a.dev, PVRDMA_CMD_CREATE_MR, &req,
-                                        sizeof(req)), ==, 0);
+        assert_done(qpvrdma_begin(p.a.dev, CREATE_MR, &req));
         qtest_qmp_assert_success(p.host->qts, "{'execute': 'stop'}");
         move(&p);
         g_assert_cmpint(qpvrdma_await_reply(p.a.dev) ==
                         (PVRDMA_ACK | PVRDMA_CMD_CREATE_MR), ==, !bad);
-        pv_pair_free(&p);
     }
 }
 
@@ -252,7 +217,7 @@ static void test_refuse(void)
         { ",max-qp-wr=1024", "max-qp-wr" },
         { ",max-uar=256", "max-uar" },
     };
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
     Move m = move_begin();
 
     save(&p, &m);
@@ -260,7 +225,6 @@ static void test_refuse(void)
         expect_refused(&m, cases[i][0], cases[i][1]);
     }
     move_end(&m);
-    pv_pair_free(&p);
 }
 
 /* Words to find in the stream, and a new value for one of them */
@@ -291,7 +255,7 @@ static void spoil(const Move *m, const char *data, size_t size,
 static void test_spoilt(void)
 {
     enum { PAGE = 5 };
-    PvPair p = pv_pair_new(PAGE, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(PAGE, RDMA_QPT_RC);
     /* The last page of each object, and what follows */
     const uint32_t cq = p.a.rcq.ring.elements;
     const uint32_t scq = p.a.scq.ring.elements;
@@ -342,7 +306,6 @@ static void test_spoilt(void)
         expect_refused(&m, "", cases[i].text);
     }
     move_end(&m);
-    pv_pair_free(&p);
 }
 
 /*
@@ -353,7 +316,7 @@ static void test_half_loaded(void)
 {
     enum { PAGE = 5 };
     static const char fired[] = "\x01" "\x05\x0b" "pvrdma/cq/x";
-    PvPair p = pv_pair_new(PAGE, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(PAGE, RDMA_QPT_RC);
     /* The last page of a CQ, its context, and whether it is armed */
     const uint32_t cq[] = { cpu_to_be32(p.a.rcq.ring.elements),
                             cpu_to_be32(PAGE), 0 };
@@ -371,12 +334,11 @@ static void test_half_loaded(void)
     g_assert_true(g_file_set_contents(m.state, data, size, NULL));
     expect_refused(&m, "", "Failed to load ");
     move_end(&m);
-    pv_pair_free(&p);
 }
 
 const QRdmaTest pvrdma_migrate_tests[] = {
-    { "kernel", test_kernel },
-    { "process", test_process },
+    { "kernel", .run_case = test_live, .data = GUINT_TO_POINTER(0) },
+    { "process", .run_case = test_live, .data = GUINT_TO_POINTER(3) },
     { "command", test_command },
     { "refuse", test_refuse },
     { "spoilt", test_spoilt },

@@ -9,8 +9,7 @@
 /* The driver divides by these, or takes them as masks. */
 static void test_caps(void)
 {
-    QRdmaHost *host = pv_host_start("");
-    QPvrdma *d = qpvrdma_open(host, QPCI_DEVFN(4, 1));
+    g_autoptr(QPvrdma) d = pv_alone_new();
     const uint8_t guid[] = { 0x50, 0x54, 0, 0xff, 0xfe, 0x12, 0x34, 1 };
 
     g_assert_cmpint(qpvrdma_read(d, PVRDMA_REG_VERSION), ==,
@@ -29,43 +28,33 @@ static void test_caps(void)
     g_assert_cmpint(d->caps.atomic_ops, ==, 3);
     g_assert_cmpint(d->caps.bmme_flags, ==, 7);
     g_assert_cmpint(memcmp(d->caps.node_guid, guid, 8), ==, 0);
-    qpvrdma_close(d);
-    qrdma_host_stop(host);
 }
 
 static void test_port(void)
 {
-    QRdmaHost *host = pv_host_start("");
-    QPvrdma *d = pv_start(host, 4);
+    g_autoptr(QPvrdma) d = pv_alone();
     PvrdmaCmdQueryPort req = { .port = 1 };
     PvrdmaRspQueryPort port;
     PvrdmaRspQueryPkey pkey;
 
-    g_assert_cmpint(qpvrdma_cmd(d, PVRDMA_CMD_QUERY_PORT, &req, sizeof(req),
-                                &port, sizeof(port)), ==, 0);
+    assert_done(qpvrdma_call(d, QUERY_PORT, &req, &port));
     g_assert_cmpint(port.state, ==, RDMA_PORT_ACTIVE);
     g_assert_cmpint(port.phys_state, ==, PVRDMA_PHYS_LINK_UP);
     g_assert_cmpint(port.active_mtu, ==, RDMA_MTU_1024);
     g_assert_cmpint(port.gid_tbl_len, <=, d->caps.gid_tbl_len);
-    g_assert_cmpint(qpvrdma_cmd(d, PVRDMA_CMD_QUERY_PKEY, &req, sizeof(req),
-                                &pkey, sizeof(pkey)), ==, 0);
+    assert_done(qpvrdma_call(d, QUERY_PKEY, &req, &pkey));
     g_assert_cmphex(pkey.pkey, ==, RDMA_DEFAULT_PKEY);
     /* No other port, and no other P_Key */
     req.index = 1;
-    g_assert_cmpint(qpvrdma_cmd(d, PVRDMA_CMD_QUERY_PKEY, &req, sizeof(req),
-                                &pkey, sizeof(pkey)), !=, 0);
+    assert_fails(qpvrdma_call(d, QUERY_PKEY, &req, &pkey));
     req.port = 2;
-    g_assert_cmpint(qpvrdma_cmd(d, PVRDMA_CMD_QUERY_PORT, &req, sizeof(req),
-                                &port, sizeof(port)), !=, 0);
-    qpvrdma_close(d);
-    qrdma_host_stop(host);
+    assert_fails(qpvrdma_call(d, QUERY_PORT, &req, &port));
 }
 
 /* The objects of the MAD layer, made while the driver registers the device */
 static void test_gsi(void)
 {
-    QRdmaHost *host = pv_host_start("");
-    QPvrdma *d = pv_start(host, 4);
+    g_autoptr(QPvrdma) d = pv_alone();
     uint32_t pd = qpvrdma_create_pd(d, 0);
     QPvrdmaMr mr = qpvrdma_get_dma_mr(d, pd);
     QPvrdmaCq cq = qpvrdma_create_cq(d, 0, 1024);
@@ -82,20 +71,15 @@ static void test_gsi(void)
     QPvrdmaQp qp = {};
 
     g_assert_cmpint(mr.lkey, !=, 0);
-    g_assert_cmpint(qpvrdma_try_create_qp(d, 0, &req, &qp), ==, 0);
+    assert_done(qpvrdma_try_create_qp(d, 0, &req, &qp));
     g_assert_cmpint(qp.qpn, ==, RDMA_QPN_GSI);
     /* There is an entry now. */
     req.dir = 0;
-    g_assert_cmpint(qpvrdma_try_create_qp(d, 0, &req, &qp), !=, 0);
-    g_assert_cmpint(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_QP, RDMA_QPN_GSI),
-                    ==, 0);
-    g_assert_cmpint(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_CQ, cq.handle), ==,
-                    0);
-    g_assert_cmpint(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_MR, mr.handle), ==,
-                    0);
-    g_assert_cmpint(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_PD, pd), ==, 0);
-    qpvrdma_close(d);
-    qrdma_host_stop(host);
+    assert_fails(qpvrdma_try_create_qp(d, 0, &req, &qp));
+    assert_done(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_QP, RDMA_QPN_GSI));
+    assert_done(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_CQ, cq.handle));
+    assert_done(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_MR, mr.handle));
+    assert_done(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_PD, pd));
 }
 
 /* A driver that comes after one that did not clean up, and after one */
@@ -107,13 +91,13 @@ static void test_again(void)
 
     qpvrdma_close(d);
     d = pv_start(host, 4);
-    g_assert_cmpint(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_PD, pd), !=, 0);
+    assert_fails(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_PD, pd));
     qpvrdma_write(d, PVRDMA_REG_IMR, 0xffffffff);
     qpvrdma_write(d, PVRDMA_REG_CTL, PVRDMA_CTL_RESET);
     qpvrdma_close(d);
     d = pv_start(host, 4);
     qpvrdma_write(d, PVRDMA_REG_CTL, PVRDMA_CTL_UNQUIESCE);
-    g_assert_cmpint(qpvrdma_read(d, PVRDMA_REG_ERR), ==, 0);
+    assert_done(qpvrdma_read(d, PVRDMA_REG_ERR));
     qpvrdma_close(d);
     qrdma_host_stop(host);
 }
@@ -147,7 +131,7 @@ static void test_late_iommu(void)
     qpvrdma_set_dsr(d);
     g_assert_cmpint(d->caps.gid_types, ==, 0);
     qpvrdma_write(d, PVRDMA_REG_CTL, PVRDMA_CTL_ACTIVATE);
-    g_assert_cmpint(qpvrdma_read(d, PVRDMA_REG_ERR), !=, 0);
+    assert_fails(qpvrdma_read(d, PVRDMA_REG_ERR));
     qpvrdma_close(d);
     qrdma_host_stop(host);
 }

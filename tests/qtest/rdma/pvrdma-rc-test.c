@@ -12,10 +12,9 @@
 static void send_some(PvPair *p, uint32_t opcode, uint32_t flags)
 {
     PvrdmaSge sge = pv_sge(&p->a, 100, LEN);
-    PvrdmaSge room = pv_sge(&p->b, 200, LEN + 100);
 
     pv_fill(&p->a, 100, LEN, 1);
-    qpvrdma_post_recv(p->b.dev, &p->b.qp, 22, &room);
+    pv_recv(&p->b, 22, 200, LEN + 100);
     qpvrdma_post_send(p->a.dev, &p->a.qp,
                       &(PvrdmaSendWqe) {
                           .wr_id = 11,
@@ -28,7 +27,7 @@ static void send_some(PvPair *p, uint32_t opcode, uint32_t flags)
 
 static void test_send(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
     PvrdmaCqe cqe;
 
     /* Providers set the flag INLINE with SGEs: the device ignores the flag. */
@@ -43,12 +42,6 @@ static void test_send(void)
     /* The driver may reuse the elements. */
     g_assert_cmpint(qpvrdma_ring_head(p.a.dev, &p.a.qp.sq), ==, 1);
     g_assert_cmpint(qpvrdma_ring_head(p.b.dev, &p.b.qp.rq), ==, 1);
-    pv_pair_free(&p);
-}
-
-static void arm(PvEnd *e, const QPvrdmaCq *cq, uint32_t how)
-{
-    qpvrdma_ring_doorbell(e->dev, e->page, PVRDMA_UAR_CQ, cq->handle | how);
 }
 
 /* The CQ that the ring of completions names, or -1 */
@@ -63,9 +56,9 @@ static int64_t next_completion(PvEnd *e)
 /* One entry for each time that the CQ was armed, and none without */
 static void test_interrupt(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
 
-    arm(&p.b, &p.b.rcq, PVRDMA_UAR_CQ_ARM);
+    pv_arm(&p.b, &p.b.rcq);
     for (int i = 0; i < 2; i++) {
         send_some(&p, RDMA_WR_SEND, RDMA_SEND_SIGNALED);
         pv_expect(&p.b, &p.b.rcq, 22, RDMA_WC_SUCCESS, RDMA_WC_RECV);
@@ -77,15 +70,15 @@ static void test_interrupt(void)
                         i == 0 ? (int64_t)p.b.rcq.handle : -1);
     }
     g_assert_false(qpvrdma_interrupted(p.a.dev, PVRDMA_VECTOR_COMPLETION));
-    pv_pair_free(&p);
 }
 
 /* A message that asks for no event leaves the CQ armed. */
 static void test_solicited(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
 
-    arm(&p.b, &p.b.rcq, PVRDMA_UAR_CQ_ARM_SOLICITED);
+    qpvrdma_ring_doorbell(p.b.dev, 0, PVRDMA_UAR_CQ,
+                          p.b.rcq.handle | PVRDMA_UAR_CQ_ARM_SOLICITED);
     send_some(&p, RDMA_WR_SEND, RDMA_SEND_SIGNALED);
     pv_expect(&p.b, &p.b.rcq, 22, RDMA_WC_SUCCESS, RDMA_WC_RECV);
     g_assert_false(qpvrdma_interrupted(p.b.dev, PVRDMA_VECTOR_COMPLETION));
@@ -93,15 +86,14 @@ static void test_solicited(void)
     pv_expect(&p.b, &p.b.rcq, 22, RDMA_WC_SUCCESS, RDMA_WC_RECV);
     g_assert_true(qpvrdma_interrupted(p.b.dev, PVRDMA_VECTOR_COMPLETION));
     g_assert_cmpint(next_completion(&p.b), ==, p.b.rcq.handle);
-    pv_pair_free(&p);
 }
 
 /* The entry waits while IMR masks the vector. */
 static void test_masked(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
 
-    arm(&p.b, &p.b.rcq, PVRDMA_UAR_CQ_ARM);
+    pv_arm(&p.b, &p.b.rcq);
     qpvrdma_write(p.b.dev, PVRDMA_REG_IMR, 0xffffffff);
     send_some(&p, RDMA_WR_SEND, 0);
     pv_expect(&p.b, &p.b.rcq, 22, RDMA_WC_SUCCESS, RDMA_WC_RECV);
@@ -110,19 +102,18 @@ static void test_masked(void)
     qrdma_wait_until(p.b.dev, qpvrdma_interrupted(p.b.dev,
                                                   PVRDMA_VECTOR_COMPLETION));
     g_assert_cmpint(next_completion(&p.b), ==, p.b.rcq.handle);
-    pv_pair_free(&p);
 }
 
 /* The driver has consumed nothing for a long time: the entry is kept. */
 static void test_full(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
     QTestState *qts = p.host->qts;
     QPvrdmaRing *ring = &p.b.dev->completions;
     uint64_t head = ring->state + offsetof(PvrdmaRingState, head);
 
     qtest_writel(qts, head, ring->size);
-    arm(&p.b, &p.b.rcq, PVRDMA_UAR_CQ_ARM);
+    pv_arm(&p.b, &p.b.rcq);
     send_some(&p, RDMA_WR_SEND, 0);
     pv_expect(&p.b, &p.b.rcq, 22, RDMA_WC_SUCCESS, RDMA_WC_RECV);
     qtest_clock_step(qts, 20 * QRDMA_MS);
@@ -133,7 +124,6 @@ static void test_full(void)
     qrdma_wait_until(p.b.dev, qpvrdma_interrupted(p.b.dev,
                                                   PVRDMA_VECTOR_COMPLETION));
     g_assert_cmpint(next_completion(&p.b), ==, p.b.rcq.handle);
-    pv_pair_free(&p);
 }
 
 /*
@@ -142,48 +132,35 @@ static void test_full(void)
  */
 static void test_completion_laps(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
-    PvrdmaSge sge = pv_sge(&p.a, 0, 8);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
 
     g_assert_cmpint(p.a.dev->completions.size, ==, 1024);
     for (uint32_t i = 0; i < 2100; i++) {
-        arm(&p.a, &p.a.scq, PVRDMA_UAR_CQ_ARM);
-        qpvrdma_post_send(p.a.dev, &p.a.qp,
-                          &(PvrdmaSendWqe) {
-                              .wr_id = i,
-                              .num_sge = 1,
-                              .opcode = RDMA_WR_RDMA_WRITE,
-                              .send_flags = RDMA_SEND_SIGNALED,
-                              .wr.rdma = {
-                                  .remote_addr = p.b.mr.addr,
-                                  .rkey = p.b.mr.rkey,
-                              },
-                          }, &sge);
+        pv_arm(&p.a, &p.a.scq);
+        pv_post(&p.a, RDMA_WR_RDMA_WRITE, i, 8, &p.b.mr);
         pv_expect(&p.a, &p.a.scq, i, RDMA_WC_SUCCESS, RDMA_WC_RDMA_WRITE);
         g_assert_cmpint(next_completion(&p.a), ==, p.a.scq.handle);
     }
-    pv_pair_free(&p);
 }
 
 /* Without MSI-X: reading ICR acknowledges. */
 static void test_intx(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
 
     qpci_msix_disable(p.b.dev->pci);
-    arm(&p.b, &p.b.rcq, PVRDMA_UAR_CQ_ARM);
+    pv_arm(&p.b, &p.b.rcq);
     send_some(&p, RDMA_WR_SEND, 0);
     pv_expect(&p.b, &p.b.rcq, 22, RDMA_WC_SUCCESS, RDMA_WC_RECV);
     g_assert_cmphex(qpvrdma_read(p.b.dev, PVRDMA_REG_ICR), ==,
                     1u << PVRDMA_VECTOR_COMPLETION);
-    g_assert_cmphex(qpvrdma_read(p.b.dev, PVRDMA_REG_ICR), ==, 0);
-    pv_pair_free(&p);
+    assert_done(qpvrdma_read(p.b.dev, PVRDMA_REG_ICR));
 }
 
 /* Rings that go round many times, with more than they hold in flight */
 static void test_laps(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
 
     for (uint32_t i = 0; i < 100; i++) {
         uint32_t head = (i + 1) & (2 * p.a.qp.sq.size - 1);
@@ -193,12 +170,11 @@ static void test_laps(void)
         pv_expect(&p.a, &p.a.scq, 11, RDMA_WC_SUCCESS, RDMA_WC_SEND);
         g_assert_cmpint(qpvrdma_ring_head(p.a.dev, &p.a.qp.sq), ==, head);
     }
-    pv_pair_free(&p);
 }
 
 static void test_query(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
     PvrdmaQpAttr attr;
 
     qpvrdma_query_qp(p.a.dev, p.a.qp.handle, &attr);
@@ -210,20 +186,17 @@ static void test_query(void)
     g_assert_cmpint(attr.max_send_wr, ==, 16);
     g_assert_cmpint(attr.max_recv_sge, ==, 2);
     g_assert_cmpint(memcmp(attr.ah.dmac, p.b.dev->mac, RDMA_MAC_LEN), ==, 0);
-    pv_pair_free(&p);
 }
 
 /* An invalid transition fails by err of the reply, not by the register ERR. */
 static void test_bad_modify(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_RC);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
     PvrdmaQpAttr attr = { .qp_state = RDMA_QPS_RTR };
 
-    g_assert_cmpint(qpvrdma_modify_qp(p.a.dev, p.a.qp.handle, RDMA_QP_STATE,
-                                      &attr), !=, 0);
-    g_assert_cmpint(qpvrdma_modify_qp(p.a.dev, 9999, RDMA_QP_STATE, &attr),
-                    !=, 0);
-    pv_pair_free(&p);
+    assert_fails(qpvrdma_modify_qp(p.a.dev, p.a.qp.handle, RDMA_QP_STATE,
+                                   &attr));
+    assert_fails(qpvrdma_modify_qp(p.a.dev, 9999, RDMA_QP_STATE, &attr));
 }
 
 const QRdmaTest pvrdma_rc_tests[] = {

@@ -27,109 +27,79 @@ static PvPair pair_with_srq(QPvrdmaSrq *srq)
     p.a = pv_end_new(pv_start(p.host, 4), 3, RDMA_QPT_RC);
     p.b = pv_end_new(pv_start(p.host, 5), 3, RDMA_QPT_RC);
     create.pd = p.b.pd;
-    g_assert_cmpint(qpvrdma_try_create_srq(p.b.dev, 3, &create, srq), ==, 0);
+    assert_done(qpvrdma_try_create_srq(p.b.dev, 3, &create, srq));
     req.pd = p.b.pd;
     req.send_cq = p.b.scq.handle;
     req.recv_cq = p.b.rcq.handle;
     req.srq = srq->handle;
-    g_assert_cmpint(qpvrdma_try_create_qp(p.b.dev, 3, &req, &p.b.qp), ==, 0);
-    pv_end_init(&p.a);
-    pv_end_init(&p.b);
-    pv_end_connect(&p.a, &p.b);
-    pv_end_connect(&p.b, &p.a);
+    assert_done(qpvrdma_try_create_qp(p.b.dev, 3, &req, &p.b.qp));
+    pv_connect(&p.a, &p.b);
     return p;
 }
 
 static void send_to(PvPair *p, uint64_t wr_id)
 {
-    PvrdmaSge sge = pv_sge(&p->a, 0, LEN);
-
-    qpvrdma_post_send(p->a.dev, &p->a.qp,
-                      &(PvrdmaSendWqe) {
-                          .num_sge = 1,
-                          .opcode = RDMA_WR_SEND,
-                      }, &sge);
+    pv_post(&p->a, RDMA_WR_SEND, 0, LEN, NULL);
+    pv_expect(&p->a, &p->a.scq, 0, RDMA_WC_SUCCESS, RDMA_WC_SEND);
     pv_expect(&p->b, &p->b.rcq, wr_id, RDMA_WC_SUCCESS, RDMA_WC_RECV);
 }
 
 static void test_receive(void)
 {
     QPvrdmaSrq srq;
-    PvPair p = pair_with_srq(&srq);
+    g_auto(PvPair) p = pair_with_srq(&srq);
 
     for (uint64_t i = 0; i < 2 * MAX_WR + 3; i++) {
         post(&p.b, &srq, i);
         send_to(&p, i);
     }
-    pv_pair_free(&p);
-}
-
-static bool next_event(PvEnd *e, PvrdmaEvent *event)
-{
-    return qpvrdma_ring_pop(e->dev, &e->dev->events, event);
 }
 
 static void test_limit(void)
 {
     QPvrdmaSrq srq;
-    PvPair p = pair_with_srq(&srq);
+    g_auto(PvPair) p = pair_with_srq(&srq);
     PvrdmaCmdModifySrq req = {
         .handle = srq.handle, .mask = PVRDMA_SRQ_LIMIT, .limit = 2,
     };
     PvrdmaCmdHandle query = { .handle = srq.handle };
     PvrdmaRspQuerySrq rsp;
-    PvrdmaEvent event;
 
     for (uint64_t i = 0; i < 2; i++) {
         post(&p.b, &srq, i);
     }
-    g_assert_cmpint(qpvrdma_cmd(p.b.dev, PVRDMA_CMD_MODIFY_SRQ, &req,
-                                sizeof(req), NULL, 0), ==, 0);
-    g_assert_cmpint(qpvrdma_cmd(p.b.dev, PVRDMA_CMD_QUERY_SRQ, &query,
-                                sizeof(query), &rsp, sizeof(rsp)), ==, 0);
+    assert_done(qpvrdma_cmd(p.b.dev, PVRDMA_CMD_MODIFY_SRQ, &req, sizeof(req),
+                            NULL, 0));
+    assert_done(qpvrdma_call(p.b.dev, QUERY_SRQ, &query, &rsp));
     g_assert_cmpint(rsp.limit, ==, 2);
     g_assert_cmpint(rsp.max_wr, ==, MAX_WR);
     send_to(&p, 0);
-    qrdma_wait_until(p.b.dev, next_event(&p.b, &event));
-    g_assert_cmpint(event.type, ==, RDMA_EVENT_SRQ_LIMIT_REACHED);
-    g_assert_cmpint(event.info, ==, srq.handle);
+    pv_expect_event(p.b.dev, RDMA_EVENT_SRQ_LIMIT_REACHED, srq.handle);
     qrdma_wait_until(p.b.dev, qpvrdma_interrupted(p.b.dev,
                                                   PVRDMA_VECTOR_EVENT));
-    pv_pair_free(&p);
 }
 
 /* The port follows the link of the netdev. */
 static void test_port_event(void)
 {
-    QRdmaHost *host = pv_host_start("");
-    PvEnd e = { .dev = pv_start(host, 4) };
-    PvrdmaEvent event;
+    g_autoptr(QPvrdma) d = pv_alone();
 
-    qtest_qmp_assert_success(host->qts, SET_LINK("false"));
-    qrdma_wait_until(e.dev, next_event(&e, &event));
-    g_assert_cmpint(event.type, ==, RDMA_EVENT_PORT_ERR);
-    g_assert_cmpint(event.info, ==, 1);
-    qpvrdma_close(e.dev);
-    qrdma_host_stop(host);
+    qtest_qmp_assert_success(d->host->qts, SET_LINK("false"));
+    pv_expect_event(d, RDMA_EVENT_PORT_ERR, 1);
 }
 
 /* The ring of events behaves as one of 512 entries, not of 1536. */
 static void test_event_laps(void)
 {
-    QRdmaHost *host = pv_host_start("");
-    PvEnd e = { .dev = pv_start(host, 4) };
-    PvrdmaEvent event;
+    g_autoptr(QPvrdma) d = pv_alone();
 
-    g_assert_cmpint(e.dev->events.size, ==, 512);
+    g_assert_cmpint(d->events.size, ==, 512);
     for (int i = 0; i < 1030; i++) {
-        qtest_qmp_assert_success(host->qts, i % 2 ? SET_LINK("true")
-                                                  : SET_LINK("false"));
-        qrdma_wait_until(e.dev, next_event(&e, &event));
-        g_assert_cmpint(event.type, ==, i % 2 ? RDMA_EVENT_PORT_ACTIVE
-                                              : RDMA_EVENT_PORT_ERR);
+        qtest_qmp_assert_success(d->host->qts, i % 2 ? SET_LINK("true")
+                                                     : SET_LINK("false"));
+        pv_expect_event(d, i % 2 ? RDMA_EVENT_PORT_ACTIVE
+                                 : RDMA_EVENT_PORT_ERR, 1);
     }
-    qpvrdma_close(e.dev);
-    qrdma_host_stop(host);
 }
 
 const QRdmaTest pvrdma_srq_tests[] = {

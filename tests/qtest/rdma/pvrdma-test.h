@@ -40,15 +40,27 @@ QRdmaHost *pv_host_start(const char *extra);
 void pv_gid(uint8_t gid[RDMA_GID_LEN], unsigned host);
 /* A device that is set up, with GID 0: 10.0.0.@host */
 QPvrdma *pv_start(QRdmaHost *host, int slot);
+/* The first of two devices of a machine of their own; set up, or not */
+QPvrdma *pv_alone(void);
+QPvrdma *pv_alone_new(void);
+/* Close the device, and end its machine. */
+void pv_alone_stop(QPvrdma *d);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(QPvrdma, pv_alone_stop)
 /* @page 0: the kernel's */
 PvEnd pv_end_new(QPvrdma *dev, uint32_t page, RdmaQpType type);
 void pv_end_init(PvEnd *e);
 void pv_end_connect(PvEnd *e, const PvEnd *peer);
+/* Connect both QPs, which are in RESET. */
+void pv_connect(PvEnd *a, PvEnd *b);
+bool pv_is_in_err(PvEnd *e);
+/* Have the next completion interrupt. */
+void pv_arm(PvEnd *e, const QPvrdmaCq *cq);
 /* The AV of a datagram to @peer, and @wr a SEND to it */
 void pv_ud_address(PvrdmaSendWqe *wqe, const PvEnd *e, const PvEnd *peer,
                    uint32_t qkey);
 PvPair pv_pair_new(uint32_t page, RdmaQpType type);
 void pv_pair_free(PvPair *p);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(PvPair, pv_pair_free)
 
 /*
  * A region whose page list takes the device many turns to read. All entries of
@@ -60,6 +72,16 @@ PvrdmaSge pv_sge(const PvEnd *e, uint64_t offset, uint32_t len);
 void pv_fill(const PvEnd *e, uint64_t offset, uint32_t len, uint8_t seed);
 void pv_assert_filled(const PvEnd *e, uint64_t offset, uint32_t len,
                       uint8_t seed);
+/*
+ * Post a signaled request with the first @len bytes of the region. Its remote
+ * memory begins with @mr, or it has none.
+ */
+void pv_post(PvEnd *e, uint32_t opcode, uint64_t wr_id, uint32_t len,
+             const QPvrdmaMr *mr);
+/* Post a receive of @len bytes at @offset of the region. */
+void pv_recv(PvEnd *e, uint64_t wr_id, uint64_t offset, uint32_t len);
+/* Wait for the next event. */
+void pv_expect_event(QPvrdma *d, RdmaEventType type, uint32_t info);
 /* Wait for a completion, and check its fields. */
 PvrdmaCqe pv_expect(PvEnd *e, QPvrdmaCq *cq, uint64_t wr_id, uint32_t status,
                     uint32_t opcode);

@@ -38,30 +38,27 @@ static PvrdmaCqe exchange(PvPair *p, uint32_t qkey)
  */
 static void test_ud_of_a_process(void)
 {
-    PvPair p = pv_pair_new(3, RDMA_QPT_UD);
+    g_auto(PvPair) p = pv_pair_new(3, RDMA_QPT_UD);
     PvrdmaCqe cqe = exchange(&p, PV_QKEY);
 
     g_assert_cmphex(cqe.wc_flags, ==, RDMA_WC_GRH);
-    pv_pair_free(&p);
 }
 
 static void test_ud_of_the_kernel(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_UD);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_UD);
     /* This value selects the Q_Key of the QP. */
     PvrdmaCqe cqe = exchange(&p, RDMA_QKEY_CONTROLLED);
 
     g_assert_cmphex(cqe.wc_flags, ==, RDMA_WC_GRH | RDMA_WC_WITH_HDR_TYPE);
     g_assert_cmpint(cqe.hdr_type, ==, PVRDMA_HDR_IPV4);
-    pv_pair_free(&p);
 }
 
 static void test_gsi(void)
 {
-    PvPair p = pv_pair_new(0, RDMA_QPT_GSI);
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_GSI);
 
     exchange(&p, RDMA_GSI_QKEY);
-    pv_pair_free(&p);
 }
 
 const QRdmaTest pvrdma_ud_tests[] = {

@@ -29,7 +29,7 @@ static VerbsPv verbs_pv_start(const char *script)
     /* The double has the GID 10.0.0.1, and no MAC. */
     p.dev->mac[RDMA_MAC_LEN - 1] = 1;
     pv_gid(gid, 1);
-    g_assert_cmpint(qpvrdma_create_bind(p.dev, 0, gid), ==, 0);
+    assert_done(qpvrdma_create_bind(p.dev, 0, gid));
     return p;
 }
 
@@ -39,10 +39,7 @@ static VerbsPv verbs_pv_new(const char *script)
 
     p.a = pv_end_new(p.dev, 3, RDMA_QPT_RC);
     p.b = pv_end_new(p.dev, 4, RDMA_QPT_RC);
-    pv_end_init(&p.a);
-    pv_end_init(&p.b);
-    pv_end_connect(&p.a, &p.b);
-    pv_end_connect(&p.b, &p.a);
+    pv_connect(&p.a, &p.b);
     return p;
 }
 
@@ -57,30 +54,18 @@ static void verbs_pv_free(VerbsPv *p)
     g_free(p->v);
 }
 
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(VerbsPv, verbs_pv_free)
+
 static void post(PvEnd *e, uint32_t opcode, uint32_t len, const PvEnd *peer)
 {
-    PvrdmaSge sge = pv_sge(e, 0, len);
-
-    qpvrdma_post_send(e->dev, &e->qp,
-                      &(PvrdmaSendWqe) {
-                          .wr_id = opcode,
-                          .num_sge = 1,
-                          .opcode = opcode,
-                          .send_flags = RDMA_SEND_SIGNALED,
-                          .wr.rdma = {
-                              .remote_addr = peer->mr.addr,
-                              .rkey = peer->mr.rkey,
-                          },
-                      }, &sge);
+    pv_post(e, opcode, opcode, len, &peer->mr);
 }
 
 /* SEND, WRITE and READ from a to b */
 static void check_works(VerbsPv *p, uint8_t seed)
 {
-    PvrdmaSge room = pv_sge(&p->b, 0, LEN);
-
     pv_fill(&p->a, 0, LEN, seed);
-    qpvrdma_post_recv(p->dev, &p->b.qp, seed, &room);
+    pv_recv(&p->b, seed, 0, LEN);
     post(&p->a, RDMA_WR_SEND, LEN, &p->b);
     pv_expect(&p->a, &p->a.scq, RDMA_WR_SEND, RDMA_WC_SUCCESS, RDMA_WC_SEND);
     pv_expect(&p->b, &p->b.rcq, seed, RDMA_WC_SUCCESS, RDMA_WC_RECV);
@@ -99,7 +84,7 @@ static void check_works(VerbsPv *p, uint8_t seed)
 
 static void test_version(void)
 {
-    VerbsPv p = verbs_pv_new(NULL);
+    g_auto(VerbsPv) p = verbs_pv_new(NULL);
 
     g_assert_cmpint(qpvrdma_read(p.dev, PVRDMA_REG_VERSION), ==,
                     PVRDMA_VERSION_HANDLES);
@@ -111,13 +96,12 @@ static void test_version(void)
     g_assert_cmpint(p.dev->caps.bmme_flags, ==, 0);
     g_assert_cmpint(p.dev->caps.max_fast_reg_page_list_len, ==, 0);
     g_assert_cmpint(p.dev->caps.atomic_ops, ==, 3);
-    verbs_pv_free(&p);
 }
 
 /* A driver that reads no handle would use the wrong number. */
 static void test_old_driver(void)
 {
-    VerbsPv p = verbs_pv_start(NULL);
+    g_auto(VerbsPv) p = verbs_pv_start(NULL);
 
     qpvrdma_set_dsr(p.dev);
     qtest_writel(p.v->host->qts, p.dev->dsr, PVRDMA_VERSION_WIDE_PFN);
@@ -127,27 +111,24 @@ static void test_old_driver(void)
     qpvrdma_write(p.dev, PVRDMA_REG_DSR_HIGH, p.dev->dsr >> 32);
     g_assert_cmpint(qtest_readb(p.v->host->qts, p.dev->dsr +
                                 offsetof(PvrdmaDsr, caps.gid_types)), ==, 0);
-    verbs_pv_free(&p);
 }
 
 static void test_traffic(void)
 {
-    VerbsPv p = verbs_pv_new(NULL);
+    g_auto(VerbsPv) p = verbs_pv_new(NULL);
 
     for (int i = 0; i < 40; i++) {
         check_works(&p, 3 * i);
     }
-    verbs_pv_free(&p);
 }
 
 /* Doorbells, CQEs, events and interrupts have the handle. */
 static void test_interrupt(void)
 {
-    VerbsPv p = verbs_pv_new(NULL);
+    g_auto(VerbsPv) p = verbs_pv_new(NULL);
     uint32_t handle;
 
-    qpvrdma_ring_doorbell(p.dev, 3, PVRDMA_UAR_CQ,
-                          p.a.scq.handle | PVRDMA_UAR_CQ_ARM);
+    pv_arm(&p.a, &p.a.scq);
     post(&p.a, RDMA_WR_RDMA_WRITE, 8, &p.b);
     qrdma_wait_until(p.dev, qpvrdma_interrupted(p.dev,
                                                 PVRDMA_VECTOR_COMPLETION));
@@ -155,12 +136,11 @@ static void test_interrupt(void)
     g_assert_cmpint(handle, ==, p.a.scq.handle);
     pv_expect(&p.a, &p.a.scq, RDMA_WR_RDMA_WRITE, RDMA_WC_SUCCESS,
               RDMA_WC_RDMA_WRITE);
-    verbs_pv_free(&p);
 }
 
 static void test_atomics(void)
 {
-    VerbsPv p = verbs_pv_new(NULL);
+    g_auto(VerbsPv) p = verbs_pv_new(NULL);
     QTestState *qts = p.v->host->qts;
     uint64_t at = p.b.mr.dir.mem + p.b.mr.addr % RDMA_PAGE_SIZE;
     PvrdmaSge sge = pv_sge(&p.a, 0, 8);
@@ -179,7 +159,6 @@ static void test_atomics(void)
                       }, &sge);
     pv_expect(&p.a, &p.a.scq, 0, RDMA_WC_SUCCESS, RDMA_WC_FETCH_ADD);
     g_assert_cmpint(qtest_readq(qts, at), ==, 42);
-    verbs_pv_free(&p);
 }
 
 /* The host holds the call until this thread has seen that QEMU waits for it. */
@@ -208,18 +187,18 @@ static void test_synchronous(void)
         { "dealloc_pd", "pd", PVRDMA_CMD_DESTROY_PD, 1 },
         { "destroy_cq", "cq", PVRDMA_CMD_DESTROY_UC, 2 },
     };
-    VerbsPv p = verbs_pv_new(NULL);
+    g_auto(VerbsPv) p = verbs_pv_new(NULL);
     PvrdmaCmdCreateSrq create = { .pd = p.a.pd };
     PvrdmaCmdModifySrq modify = { .mask = PVRDMA_SRQ_LIMIT, .limit = 3 };
     QPvrdmaSrq srq;
     GThread *thread;
 
-    g_assert_cmpint(qpvrdma_try_create_srq(p.dev, 3, &create, &srq), ==, 0);
+    assert_done(qpvrdma_try_create_srq(p.dev, 3, &create, &srq));
     modify.handle = srq.handle;
     fake_verbs_tell(p.v->fake, "delay modify_srq");
     thread = g_thread_new("release", release, p.v->fake);
-    g_assert_cmpint(qpvrdma_cmd(p.dev, PVRDMA_CMD_MODIFY_SRQ, &modify,
-                                sizeof(modify), NULL, 0), ==, 0);
+    assert_done(qpvrdma_cmd(p.dev, PVRDMA_CMD_MODIFY_SRQ, &modify,
+                            sizeof(modify), NULL, 0));
     g_thread_join(thread);
     g_assert_cmpint(fake_verbs_calls(p.v->fake, "modify_srq"), ==, 1);
 
@@ -230,27 +209,23 @@ static void test_synchronous(void)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         fake_verbs_tell(p.v->fake, "delay %s", cases[i].verb);
         thread = g_thread_new("release", release, p.v->fake);
-        g_assert_cmpint(qpvrdma_destroy(p.dev, cases[i].cmd, handles[i]), ==,
-                        0);
+        assert_done(qpvrdma_destroy(p.dev, cases[i].cmd, handles[i]));
         g_thread_join(thread);
         g_assert_cmpint(fake_verbs_count(p.v->fake, cases[i].kind), ==,
                         cases[i].left);
     }
-    verbs_pv_free(&p);
 }
 
 /* The host refuses: the device uses the memory of the QP no more. */
 static void test_failed_destroy(void)
 {
-    VerbsPv p = verbs_pv_new(NULL);
-    PvrdmaSge sge = pv_sge(&p.a, 0, 8);
+    g_auto(VerbsPv) p = verbs_pv_new(NULL);
     PvrdmaCqe cqe;
 
-    qpvrdma_post_recv(p.dev, &p.a.qp, 1, &sge);
+    pv_recv(&p.a, 1, 0, 8);
     qrdma_wait_until(p.dev, fake_verbs_calls(p.v->fake, "post_recv") == 1);
     fake_verbs_tell(p.v->fake, "fail destroy_qp EBUSY");
-    g_assert_cmpint(qpvrdma_destroy(p.dev, PVRDMA_CMD_DESTROY_QP,
-                                    p.a.qp.handle), !=, 0);
+    assert_fails(qpvrdma_destroy(p.dev, PVRDMA_CMD_DESTROY_QP, p.a.qp.handle));
     qtest_memset(p.v->host->qts, p.a.qp.sq.state, 0x55,
                  sizeof(PvrdmaStatePage));
     qpvrdma_ring_doorbell(p.dev, 3, PVRDMA_UAR_QP,
@@ -259,24 +234,21 @@ static void test_failed_destroy(void)
     qpvrdma_create_pd(p.dev, 0);
     g_assert_cmphex(qpvrdma_ring_head(p.dev, &p.a.qp.rq), ==, 0x55555555);
     g_assert_false(qpvrdma_poll_cq(p.dev, &p.a.rcq, &cqe));
-    verbs_pv_free(&p);
 }
 
 /* The host fails after the driver has read ERR: the reply says so. */
 static void test_late_failure(void)
 {
-    VerbsPv p = verbs_pv_new(NULL);
+    g_auto(VerbsPv) p = verbs_pv_new(NULL);
     QPvrdmaDir dir = qpvrdma_dir(p.dev, 2);
     PvrdmaCmdCreateCq req = {
         .dir = dir.dir, .ctx = 3, .cqe = 64, .nchunks = 2,
     };
 
     fake_verbs_tell(p.v->fake, "fail create_cq ENOMEM");
-    g_assert_cmpint(qpvrdma_request(p.dev, PVRDMA_CMD_CREATE_CQ, &req,
-                                    sizeof(req)), ==, 0);
+    assert_done(qpvrdma_begin(p.dev, CREATE_CQ, &req));
     g_assert_cmphex(qpvrdma_await_reply(p.dev), !=,
                     PVRDMA_ACK | PVRDMA_CMD_CREATE_CQ);
-    verbs_pv_free(&p);
 }
 
 /*
@@ -285,7 +257,7 @@ static void test_late_failure(void)
  */
 static void test_given_up(void)
 {
-    VerbsPv p = verbs_pv_new(NULL);
+    g_auto(VerbsPv) p = verbs_pv_new(NULL);
     QPvrdmaDir dir = qpvrdma_dir(p.dev, 2);
     PvrdmaCmdCreateCq req = {
         .dir = dir.dir, .ctx = 3, .cqe = 64, .nchunks = 2,
@@ -294,23 +266,20 @@ static void test_given_up(void)
     unsigned cqs = fake_verbs_count(p.v->fake, "cq");
 
     fake_verbs_tell(p.v->fake, "delay create_cq");
-    g_assert_cmpint(qpvrdma_request(p.dev, PVRDMA_CMD_CREATE_CQ, &req,
-                                    sizeof(req)), ==, 0);
+    assert_done(qpvrdma_begin(p.dev, CREATE_CQ, &req));
     fake_verbs_tell(p.v->fake, "await create_cq");
-    g_assert_cmpint(qpvrdma_request(p.dev, PVRDMA_CMD_CREATE_PD, &pd,
-                                    sizeof(pd)), ==, 0);
+    assert_done(qpvrdma_begin(p.dev, CREATE_PD, &pd));
     fake_verbs_tell(p.v->fake, "release");
     g_assert_cmphex(qpvrdma_await_reply(p.dev), ==,
                     PVRDMA_ACK | PVRDMA_CMD_CREATE_PD);
     verbs_await_count(p.v, "cq", cqs);
     g_assert_false(qpvrdma_interrupted(p.dev, PVRDMA_VECTOR_RESPONSE));
     check_works(&p, 1);
-    verbs_pv_free(&p);
 }
 
 static void test_stop(void)
 {
-    VerbsPv p = verbs_pv_new(NULL);
+    g_auto(VerbsPv) p = verbs_pv_new(NULL);
 
     qtest_qmp_assert_success(p.v->host->qts, "{'execute': 'stop'}");
     post(&p.a, RDMA_WR_RDMA_WRITE, 8, &p.b);
@@ -318,18 +287,16 @@ static void test_stop(void)
     pv_expect(&p.a, &p.a.scq, RDMA_WR_RDMA_WRITE, RDMA_WC_SUCCESS,
               RDMA_WC_RDMA_WRITE);
     check_works(&p, 1);
-    verbs_pv_free(&p);
 }
 
 /* A driver that comes after one that has left all its objects */
 static void test_restart(void)
 {
-    VerbsPv p = verbs_pv_new(NULL);
+    g_auto(VerbsPv) p = verbs_pv_new(NULL);
 
     check_works(&p, 1);
     qpvrdma_set_dsr(p.dev);
     verbs_await_clean(p.v);
-    verbs_pv_free(&p);
 }
 
 /* Drivers need CQs and queues as deep as the MAD layer's. */
