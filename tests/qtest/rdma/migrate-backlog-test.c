@@ -114,10 +114,6 @@ static void test_spoilt(void)
     uint32_t bad[2];
     QRdmaQp *qp = make_backlog(t, bad);
     const uint32_t cqn = qp->send_cq->cqn;
-    /* "virtio/64bit_features", its version, and what the driver accepted */
-    const uint32_t high = qp->dev->features >> 32;
-    const uint32_t low = qp->dev->features;
-    const uint32_t not_v1 = low & ~(1u << VIRTIO_RDMA_F_VERSION_1);
     const TripSpoilt cases[] = {
         { "depth", { cqn, DEPTH }, 2, 1, BACKLOG - 1,
           "has n_backlog=100, but at most 99" },
@@ -131,9 +127,9 @@ static void test_spoilt(void)
         { "type", { 1, bad[0], 1, bad[1] }, 4, 0, 0xff, "type=255, id=" },
         { "id", { 1, bad[0], 1, bad[1] }, 4, 1, 8, "type=1, id=8," },
         { "twice", { 1, bad[0], 1, bad[1] }, 4, 3, bad[0], "and come once" },
-        { "features", { 0x75726573, 1, high, low }, 4, 3, not_v1,
-          "events in the migration stream, but the driver did not accept "
-          "version-1" },
+        trip_without_feature(qp->dev, VIRTIO_RDMA_F_VERSION_1,
+                             "events in the migration stream, but the driver "
+                             "did not accept version-1"),
     };
 
     trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
@@ -146,10 +142,7 @@ static void test_spoilt_backlog_without_version_1(void)
     QRdma *d = t->net.dev[0];
     QRdmaCq *cq;
     QRdmaQp *qp;
-    TripSpoilt it = {
-        "features", { 0x75726573, 1 }, 4, 3,
-        .text = "n_backlog=10, but at most 0",
-    };
+    TripSpoilt it;
 
     t->p = net_pair_new(&t->net, RDMA_QPT_RC);
     qrdma_add_event_buffers(d, 8);
@@ -163,9 +156,8 @@ static void test_spoilt_backlog_without_version_1(void)
         qrdma_expect(cq, WR_ID + i, RDMA_WC_SUCCESS);
     }
     qrdma_expect_none(cq);
-    it.find[2] = d->features >> 32;
-    it.find[3] = d->features;
-    it.by = it.find[3] & ~(1u << VIRTIO_RDMA_F_VERSION_1);
+    it = trip_without_feature(d, VIRTIO_RDMA_F_VERSION_1,
+                              "n_backlog=10, but at most 0");
     trip_refuse_spoilt(t, 0, &it, 1);
 }
 

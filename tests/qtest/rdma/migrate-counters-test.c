@@ -7,15 +7,6 @@
 #define WRITES 10
 #define LEN 100
 
-static Trip *trip_with(void)
-{
-    Trip *t = trip_new(NULL);
-
-    t->p = net_pair_new(&t->net, RDMA_QPT_RC);
-    qrdma_connect(t->p.a.qp, t->p.b.qp, NULL);
-    return t;
-}
-
 static void write_once(Trip *t)
 {
     RdmaSge sge = net_sge(&t->p.a, 0, LEN);
@@ -33,7 +24,7 @@ static void get(Trip *t, uint64_t *values)
 /* Counters go on. A frame may be sent again during or after the migration. */
 static void test_qp_counters(void)
 {
-    g_autoptr(Trip) t = trip_with();
+    g_autoptr(Trip) t = trip_connected(NULL);
     uint64_t before[VIRTIO_RDMA_NUM_COUNTERS];
     uint64_t after[VIRTIO_RDMA_NUM_COUNTERS];
 
@@ -61,7 +52,7 @@ static void test_qp_counters(void)
 
 static void test_spoilt(void)
 {
-    g_autoptr(Trip) t = trip_with();
+    g_autoptr(Trip) t = trip_connected(NULL);
     uint32_t qpn = t->p.a.qp->qpn;
     /* One record: a packet of @qpn, in the high half of the first counter */
     const TripSpoilt cases[] = {

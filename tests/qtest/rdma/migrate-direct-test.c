@@ -48,12 +48,10 @@ static void expect_no_event(QRdmaEq *eq)
 /* One CQ has an event that waits, one had its event, one is armed. */
 static void test_event_queues(void)
 {
-    g_autoptr(Trip) t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_connected(NULL);
     QRdmaQp *waits, *had, *armed;
-    QRdmaEq *eq;
+    QRdmaEq *eq = qrdma_create_eq(t->net.dev[0], 0);
 
-    trip_connect(t);
-    eq = qrdma_create_eq(t->net.dev[0], 0);
     had = loop_new(t, eq);
     waits = loop_new(t, eq);
     armed = loop_new(t, eq);
@@ -88,12 +86,10 @@ static void test_event_queues(void)
  */
 static void test_queues_tell_that_they_sleep(void)
 {
-    g_autoptr(Trip) t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_connected(NULL);
     QRdma *d = t->net.dev[0];
-    QRdmaQp *qp;
+    QRdmaQp *qp = loop_new(t, NULL);
 
-    trip_connect(t);
-    qp = loop_new(t, NULL);
     for (int i = 0; i < 2; i++) {
         qtest_writel(d->host->qts, qp->sq.counters +
                      offsetof(struct virtio_rdma_direct_page, sq_awake), 1);
@@ -133,7 +129,7 @@ static void test_counts_of_a_cq(void)
 
 static void test_spoilt_direct_cqs(void)
 {
-    g_autoptr(Trip) t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_connected(NULL);
     /* log2 of the depth, and the number of pages */
     const uint32_t shift = DEPTH_SHIFT << 24, pages = 2 << 24;
     /*
@@ -156,12 +152,9 @@ static void test_spoilt_direct_cqs(void)
         { "event queue", { PRODUCED, CONSUMED, FIRED }, 4, 3, 0,
           "has eqn=0, which must be an event queue" },
     };
-    QRdmaQp *qp;
-    QRdmaEq *eq;
+    QRdmaEq *eq = qrdma_create_eq(t->net.dev[0], 1);
+    QRdmaQp *qp = loop_new(t, eq);
 
-    trip_connect(t);
-    eq = qrdma_create_eq(t->net.dev[0], 1);
-    qp = loop_new(t, eq);
     qrdma_arm_direct_cq(qp->send_cq, NEXT);
     write_n(qp, 0, PRODUCED);
     expect_event(qp->send_cq);
@@ -176,12 +169,11 @@ static void test_spoilt_direct_cqs(void)
 /* A CQ that was refused halfway can be queried, and is reset. */
 static void test_refused_direct_cq_is_looked_at(void)
 {
-    g_autoptr(Trip) t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_connected(NULL);
     const uint32_t shift = DEPTH_SHIFT << 24, pages = 2 << 24;
     const TripSpoilt bad = { "depth", { 0, shift, pages }, 3, 1,
                              shift - (1 << 24), "" };
 
-    trip_connect(t);
     loop_new(t, qrdma_create_eq(t->net.dev[0], 1));
     trip_look_at_refused(t, 0, &bad);
 }
@@ -189,12 +181,10 @@ static void test_refused_direct_cq_is_looked_at(void)
 /* The backend refuses what the device has loaded. */
 static void test_refused_by_the_backend(void)
 {
-    g_autoptr(Trip) t = trip_new(NULL);
-    const uint8_t *gid;
+    g_autoptr(Trip) t = trip_connected(NULL);
     TripSpoilt bad = { "GID index", { 0 }, 3, 0, 999, "", 1 };
+    const uint8_t *gid = t->net.dev[0]->gid[0];
 
-    trip_connect(t);
-    gid = t->net.dev[0]->gid[0];
     bad.find[1] = ldl_be_p(gid);
     bad.find[2] = ldl_be_p(gid + 4);
     trip_look_at_refused(t, 0, &bad);
@@ -203,16 +193,10 @@ static void test_refused_by_the_backend(void)
 /* All parts load, but contradict each other. */
 static void test_refused_at_the_end(void)
 {
-    g_autoptr(Trip) t = trip_new(NULL);
-    /* "virtio/64bit_features", its version, and what the driver accepted */
-    TripSpoilt bad = { "features", { 0x75726573, 1 }, 4, 3, 0, "" };
-    uint64_t features;
+    g_autoptr(Trip) t = trip_connected(NULL);
+    TripSpoilt bad;
 
-    trip_connect(t);
-    features = t->net.dev[0]->features;
-    bad.find[2] = features >> 32;
-    bad.find[3] = features;
-    bad.by = (uint32_t)features & ~(1u << VIRTIO_RDMA_F_DIRECT);
+    bad = trip_without_feature(t->net.dev[0], VIRTIO_RDMA_F_DIRECT, "");
     trip_look_at_refused(t, 0, &bad);
 }
 
@@ -227,10 +211,9 @@ static void test_cut(void)
         { "virtio-rdma-device/shadows", -40 },
         { "virtio-rdma-device/shadows", 38 },
     };
-    g_autoptr(Trip) t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_connected(NULL);
     QRdma *d = t->net.dev[0];
 
-    trip_connect(t);
     loop_new(t, qrdma_create_eq(d, 1));
     assert_ok(qrdma_set_shadow(d, QRDMA_DIRECT_DOORBELL,
                                qrdma_alloc(d, 4096)));
@@ -239,7 +222,7 @@ static void test_cut(void)
 
 static void test_spoilt_direct_queues(void)
 {
-    g_autoptr(Trip) t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_connected(NULL);
     /* log2 of depth and slot of each queue; page of doorbells; then pages */
     const uint32_t shifts = QRDMA_DIRECT_DEPTH_SHIFT << 24 |
                             QRDMA_DIRECT_SLOT_SHIFT << 16 |
@@ -261,7 +244,6 @@ static void test_spoilt_direct_queues(void)
           "a queue in the migration stream has 4294901825 pages" },
     };
 
-    trip_connect(t);
     trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
 }
 
@@ -391,25 +373,18 @@ static void test_spoilt_number_without_virtqueues(void)
 static void test_direct_queues_without_the_feature(void)
 {
     g_autoptr(Trip) t = trip_new(NULL);
-    /* "virtio/64bit_features", its version, and what the driver accepted */
-    TripSpoilt cases[] = {
-        { "features", { 0x75726573, 1 }, 4, 3, 1u << VIRTIO_RDMA_F_DIRECT,
-          "direct queue pairs in the migration stream, but the driver did not "
-          "accept direct" },
-        { "features", { 0x75726573, 1 }, 4, 3, 1u << VIRTIO_RDMA_F_VERSION_1,
-          "did not accept version-1" },
-    };
+    TripSpoilt cases[2];
     QRdmaQp *from;
+    QRdmaSrq *srq;
 
     connect_with_srqs(t);
-    srq_new(t, 8, &from);
-    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
-        uint64_t features = t->net.dev[0]->features;
-
-        cases[i].find[2] = features >> 32;
-        cases[i].find[3] = features;
-        cases[i].by = (uint32_t)features & ~cases[i].by;
-    }
+    srq = srq_new(t, 8, &from);
+    cases[0] = trip_without_feature(srq->dev, VIRTIO_RDMA_F_DIRECT,
+                                    "direct queue pairs in the migration "
+                                    "stream, but the driver did not accept "
+                                    "direct");
+    cases[1] = trip_without_feature(srq->dev, VIRTIO_RDMA_F_VERSION_1,
+                                    "did not accept version-1");
     trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
 }
 

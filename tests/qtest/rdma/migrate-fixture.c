@@ -296,18 +296,19 @@ void trip_move_both(Trip *t)
     }
 }
 
-void trip_move_by_file(Trip *t, int side)
+char *trip_save(Trip *t, int side)
 {
-    g_autofree char *path = g_strdup_printf("%s/state", t->net.dir);
+    char *path = g_strdup_printf("%s/state", t->net.dir);
     g_autofree char *uri = g_strdup_printf("file:%s", path);
-    QTestState *to;
 
     trip_migrate_to(t, side, uri);
     g_assert_true(trip_migration_done(t->net.host[side]->qts));
-    to = trip_start_destination(t, side, t->device[side], "");
-    trip_migrate_from(to, uri);
-    trip_take_over(t, side, to);
-    g_unlink(path);
+    return path;
+}
+
+void trip_move_by_file(Trip *t, int side)
+{
+    trip_move_spoilt(t, side, NULL, 0);
 }
 
 static void spoil(const char *path, const TripSpoilt *c)
@@ -331,19 +332,28 @@ static void spoil(const char *path, const TripSpoilt *c)
     g_assert_true(g_file_set_contents(path, data, size, NULL));
 }
 
-/* A destination with that device refuses the stream in the file @path. */
-static void expect_text(Trip *t, int side, const char *path, const char *device,
-                        const char *more, const char *text)
+static char *log_path(Trip *t)
 {
-    g_autofree char *uri = g_strdup_printf("file:%s", path);
-    g_autofree char *log = g_strdup_printf("%s/log", t->net.dir);
+    return g_strdup_printf("%s/log", t->net.dir);
+}
+
+QTestState *trip_start_refusing(Trip *t, int side, const char *device,
+                                const char *more)
+{
+    g_autofree char *log = log_path(t);
     g_autofree char *args = g_strdup_printf("%s 2> %s", more, log);
     QTestState *to = trip_start_destination(t, side, device, args);
-    g_autofree char *said = NULL;
 
     t->moves[side]--;
     qtest_set_expected_status(to, 1);
-    trip_migrate_from(to, uri);
+    return to;
+}
+
+void trip_expect_refusal(Trip *t, QTestState *to, const char *text)
+{
+    g_autofree char *log = log_path(t);
+    g_autofree char *said = NULL;
+
     qtest_wait_qemu(to);
     qtest_quit(to);
     g_assert_true(g_file_get_contents(log, &said, NULL, NULL));
@@ -354,27 +364,43 @@ static void expect_text(Trip *t, int side, const char *path, const char *device,
     g_unlink(log);
 }
 
+/* A destination with that device refuses the stream in the file @path. */
+static void expect_text(Trip *t, int side, const char *path, const char *device,
+                        const char *more, const char *text)
+{
+    g_autofree char *uri = g_strdup_printf("file:%s", path);
+    QTestState *to = trip_start_refusing(t, side, device, more);
+
+    trip_migrate_from(to, uri);
+    trip_expect_refusal(t, to, text);
+}
+
 void trip_refuse_device(Trip *t, int side, const char *device,
                         const char *more, const char *text)
 {
-    g_autofree char *path = g_strdup_printf("%s/state", t->net.dir);
-    g_autofree char *uri = g_strdup_printf("file:%s", path);
+    g_autofree char *path = trip_save(t, side);
 
-    trip_migrate_to(t, side, uri);
-    g_assert_true(trip_migration_done(t->net.host[side]->qts));
     expect_text(t, side, path, device, more, text);
     g_unlink(path);
+}
+
+TripSpoilt trip_without_feature(QRdma *d, unsigned feature, const char *text)
+{
+    const uint32_t high = d->features >> 32, low = d->features;
+
+    /* "virtio/64bit_features", its version, and what the driver accepted */
+    return (TripSpoilt) {
+        "features", { 0x75726573, 1, high, low }, 4, 3, low & ~(1u << feature),
+        text,
+    };
 }
 
 void trip_refuse_spoilt(Trip *t, int side, const TripSpoilt *cases,
                         unsigned n)
 {
-    g_autofree char *path = g_strdup_printf("%s/state", t->net.dir);
+    g_autofree char *path = trip_save(t, side);
     g_autofree char *copy = g_strdup_printf("%s/copy", t->net.dir);
-    g_autofree char *uri = g_strdup_printf("file:%s", path);
 
-    trip_migrate_to(t, side, uri);
-    g_assert_true(trip_migration_done(t->net.host[side]->qts));
     for (unsigned i = 0; i < n; i++) {
         g_autofree char *data = NULL;
         size_t size;
@@ -433,11 +459,8 @@ static void expect_refused(Trip *t, int side, const char *path)
 
 void trip_look_at_refused(Trip *t, int side, const TripSpoilt *c)
 {
-    g_autofree char *path = g_strdup_printf("%s/state", t->net.dir);
-    g_autofree char *uri = g_strdup_printf("file:%s", path);
+    g_autofree char *path = trip_save(t, side);
 
-    trip_migrate_to(t, side, uri);
-    g_assert_true(trip_migration_done(t->net.host[side]->qts));
     spoil(path, c);
     expect_refused(t, side, path);
     g_unlink(path);
@@ -445,13 +468,10 @@ void trip_look_at_refused(Trip *t, int side, const TripSpoilt *c)
 
 void trip_look_at_cut(Trip *t, int side, const TripCut *cuts, unsigned n)
 {
-    g_autofree char *path = g_strdup_printf("%s/state", t->net.dir);
-    g_autofree char *uri = g_strdup_printf("file:%s", path);
+    g_autofree char *path = trip_save(t, side);
     g_autofree char *data = NULL;
     size_t size;
 
-    trip_migrate_to(t, side, uri);
-    g_assert_true(trip_migration_done(t->net.host[side]->qts));
     g_assert_true(g_file_get_contents(path, &data, &size, NULL));
     for (unsigned i = 0; i < n; i++) {
         char *name = memmem(data, size, cuts[i].name, strlen(cuts[i].name));
@@ -467,12 +487,10 @@ void trip_look_at_cut(Trip *t, int side, const TripCut *cuts, unsigned n)
 
 void trip_move_spoilt(Trip *t, int side, const TripSpoilt *cases, unsigned n)
 {
-    g_autofree char *path = g_strdup_printf("%s/state", t->net.dir);
+    g_autofree char *path = trip_save(t, side);
     g_autofree char *uri = g_strdup_printf("file:%s", path);
     QTestState *to;
 
-    trip_migrate_to(t, side, uri);
-    g_assert_true(trip_migration_done(t->net.host[side]->qts));
     for (unsigned i = 0; i < n; i++) {
         spoil(path, &cases[i]);
     }
@@ -490,6 +508,14 @@ void trip_connect(Trip *t)
 
     t->p = net_pair_new(&t->net, RDMA_QPT_RC);
     qrdma_connect(t->p.a.qp, t->p.b.qp, &path);
+}
+
+Trip *trip_connected(const char *lossy)
+{
+    Trip *t = trip_new(lossy);
+
+    trip_connect(t);
+    return t;
 }
 
 void trip_post_all(NetEnd *from, NetEnd *to, unsigned round)
@@ -527,6 +553,18 @@ void trip_post_receives(NetEnd *to, unsigned round)
 {
     net_post_recv(to, 2 * round, RECV, LEN);
     net_post_recv(to, 2 * round + 1, TARGET + LEN, 64);
+}
+
+void trip_post_both(Trip *t, unsigned round)
+{
+    trip_post_all(&t->p.a, &t->p.b, round);
+    trip_post_all(&t->p.b, &t->p.a, round);
+}
+
+void trip_receive_both(Trip *t, unsigned round)
+{
+    trip_post_receives(&t->p.a, round);
+    trip_post_receives(&t->p.b, round);
 }
 
 /*
@@ -575,6 +613,12 @@ void trip_check_all(Trip *t, NetEnd *from, NetEnd *to, unsigned round)
     trip_check_memory(from, to, round);
 }
 
+void trip_check_both(Trip *t, unsigned round)
+{
+    trip_check_all(t, &t->p.a, &t->p.b, round);
+    trip_check_all(t, &t->p.b, &t->p.a, round);
+}
+
 void trip_check_memory(NetEnd *from, NetEnd *to, unsigned round)
 {
     uint64_t count = 0;
@@ -603,24 +647,19 @@ void trip_check_silence(Trip *t)
 void trip_travel(const char *lossy, unsigned rounds,
                  void (*journey)(Trip *t, unsigned round))
 {
-    g_autoptr(Trip) t = trip_new(lossy);
+    g_autoptr(Trip) t = trip_connected(lossy);
 
-    trip_connect(t);
     for (unsigned round = 0; round < rounds; round++) {
         /* In turns: receives before the sends, and after them */
         if (round % 2) {
-            trip_post_receives(&t->p.a, round);
-            trip_post_receives(&t->p.b, round);
+            trip_receive_both(t, round);
         }
-        trip_post_all(&t->p.a, &t->p.b, round);
-        trip_post_all(&t->p.b, &t->p.a, round);
+        trip_post_both(t, round);
         journey(t, round);
         if (round % 2 == 0) {
-            trip_post_receives(&t->p.a, round);
-            trip_post_receives(&t->p.b, round);
+            trip_receive_both(t, round);
         }
-        trip_check_all(t, &t->p.a, &t->p.b, round);
-        trip_check_all(t, &t->p.b, &t->p.a, round);
+        trip_check_both(t, round);
         trip_check_silence(t);
     }
 }

@@ -322,10 +322,6 @@ static void test_spoilt_objects(void)
     const uint32_t mwn = w.mw1.mwn;
     /* keys of creation, not of the bind */
     const uint32_t key = w.mw1.rkey ^ 0x55;
-    /* "virtio/64bit_features", its version, and what the driver accepted */
-    const uint32_t high = p->b.dev->features >> 32;
-    const uint32_t low = p->b.dev->features;
-    const uint32_t not_v1 = low & ~(1u << VIRTIO_RDMA_F_VERSION_1);
     /* of the backend: number of GIDs, and the first one with its index */
     const uint32_t gid[] = { ldl_be_p(p->b.dev->gid[0]),
                              ldl_be_p(p->b.dev->gid[0] + 4) };
@@ -360,9 +356,9 @@ static void test_spoilt_objects(void)
         { "type", { mwn, pdn, 1, key }, 4, 2, 3, "type=3," },
         { "type", { mwn, pdn, 1, key }, 4, 2, 2, "is not the device's" },
         { "key", { mwn, pdn, 1, key }, 4, 3, key ^ 0x100, "has rkey=" },
-        { "features", { 0x75726573, 1, high, low }, 4, 3, not_v1,
-          "shared receive queues in the migration stream, but the driver did "
-          "not accept version-1" },
+        trip_without_feature(p->b.dev, VIRTIO_RDMA_F_VERSION_1,
+                             "shared receive queues in the migration stream, "
+                             "but the driver did not accept version-1"),
     };
 
     trip_refuse_spoilt(w.t, 1, cases, ARRAY_SIZE(cases));
@@ -390,18 +386,14 @@ static void test_spoilt_window_without_version_1(void)
 {
     g_autoptr(Trip) t = trip_new(NULL);
     QRdmaMw mw;
-    TripSpoilt it = {
-        "features", { 0x75726573, 1 }, 4, 3,
-        .text = "memory windows in the migration stream, but the driver did "
-                "not accept version-1",
-    };
+    TripSpoilt it;
 
     t->net.dev[0]->direct = false;
     t->p = net_pair_new(&t->net, RDMA_QPT_RC);
     assert_ok(qrdma_alloc_mw(t->p.a.pd, RDMA_MW_TYPE_1, &mw));
-    it.find[2] = t->net.dev[0]->features >> 32;
-    it.find[3] = t->net.dev[0]->features;
-    it.by = it.find[3] & ~(1u << VIRTIO_RDMA_F_VERSION_1);
+    it = trip_without_feature(t->net.dev[0], VIRTIO_RDMA_F_VERSION_1,
+                              "memory windows in the migration stream, but the "
+                              "driver did not accept version-1");
     trip_refuse_spoilt(t, 0, &it, 1);
 }
 
@@ -414,13 +406,12 @@ static void test_names_in_wqes(void)
     static const char *const names[] = {
         "rdma-roce/send", "rdma-roce/recv", "rdma-roce/sge", "rdma-roce/qp",
     };
-    g_autoptr(Trip) t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_connected(NULL);
     static const char text[] = "\x05\x0e" "rdma-roce/av//";
     RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND, 1, NULL);
     RdmaSge sge[4];
     RdmaWc wc;
 
-    trip_connect(t);
     /*
      * This send waits for a receive, and all other requests wait for this send.
      */

@@ -13,7 +13,7 @@
 #include "qemu/units.h"
 #include "backends/rdma/roce/wire/wire.h"
 #include "qobject/qdict.h"
-#include "net-test.h"
+#include "migrate-test.h"
 #include "wire.h"
 
 /*
@@ -112,20 +112,6 @@ static void stored_close(Stored *s)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Stored, stored_close)
 
-static void wait_stored(QTestState *qts)
-{
-    bool done = false;
-
-    while (!done) {
-        g_autoptr(QDict) rsp = qtest_qmp_assert_success_ref(
-            qts, "{'execute': 'query-migrate'}");
-        const char *status = qdict_get_try_str(rsp, "status") ?: "none";
-
-        g_assert_cmpstr(status, !=, "failed");
-        done = g_str_equal(status, "completed");
-    }
-}
-
 /* Connect @qp to a peer with number FAR_QPN and PSN FAR_PSN. */
 static void connect_far(QRdmaQp *qp)
 {
@@ -185,7 +171,7 @@ static void make_stream(const Kind *kind, const char *path)
     QRdmaCq *cq;
     QRdmaMr *mr;
     RdmaSge sge[2];
-    RdmaSendWr wr;
+    const QRdmaMr far = { .iova = 0x5000, .rkey = 0x500 };
 
     stored_open(&s, kind);
     args = machine_args(&s);
@@ -207,36 +193,16 @@ static void make_stream(const Kind *kind, const char *path)
     connect_far(qp);
     sge[0] = qrdma_sge(mr, 0, LEN);
     sge[1] = qrdma_sge(mr, 8192, 100);
-    wr = qrdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge[0]);
-    wr.wr.rdma.remote_addr = 0x5000;
-    wr.wr.rdma.rkey = 0x500;
-    qrdma_post_send(qp, &wr);
-    wr = qrdma_wr(RDMA_WR_RDMA_READ, 2, &sge[1]);
-    wr.wr.rdma.remote_addr = 0x6000;
-    wr.wr.rdma.rkey = 0x600;
-    qrdma_post_send(qp, &wr);
+    qrdma_post(qp, qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge[0], &far, 0));
+    qrdma_post(qp, qrdma_rdma_wr(RDMA_WR_RDMA_READ, 2, &sge[1], &far, 0x1000));
     qrdma_recv(qp, 3, &sge[1]);
     while (wire_recv(&s.wire, frame, 500)) {
         /* Read all frames that go out for now. */
     }
     qtest_qmp_assert_success(host->qts, "{'execute': 'migrate', "
                              "'arguments': {'uri': %s}}", uri);
-    wait_stored(host->qts);
+    g_assert_true(trip_migration_done(host->qts));
     qrdma_host_stop(host);
-}
-
-static void wait_loaded(QTestState *qts)
-{
-    for (int i = 0; ; i++) {
-        g_autoptr(QDict) rsp = NULL;
-
-        g_assert_cmpint(i, <, 60000);
-        rsp = qtest_qmp_assert_success_ref(qts, "{'execute': 'query-status'}");
-        if (!g_str_equal(qdict_get_str(rsp, "status"), "inmigrate")) {
-            return;
-        }
-        g_usleep(1000);
-    }
 }
 
 static void expect_frame(Stored *s, uint8_t opcode, uint32_t psn,
@@ -389,9 +355,8 @@ static void load_stream(const Kind *kind, const char *path)
     stored_open(&s, kind);
     args = machine_args(&s);
     qts = qtest_initf("-machine " MACHINE " %s -S -incoming defer", args);
-    qtest_qmp_assert_success(qts, "{'execute': 'migrate-incoming', "
-                             "'arguments': {'uri': %s}}", uri);
-    wait_loaded(qts);
+    trip_migrate_from(qts, uri);
+    trip_wait_loaded(qts);
     expect_objects(qts, kind);
     qtest_qmp_assert_success(qts, "{'execute': 'cont'}");
     qtest_clock_step(qts, 4096ll << TIMEOUT_CODE);

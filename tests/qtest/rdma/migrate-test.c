@@ -32,14 +32,17 @@ static void leave_by_file(Trip *t, unsigned round)
     trip_move_by_file(t, round / 2 % 2);
 }
 
-static void test_stay(void)
-{
-    trip_travel("drop=300", 3, stay);
-}
+typedef struct Journey {
+    const char *lossy;
+    unsigned rounds;
+    void (*leave)(Trip *t, unsigned round);
+} Journey;
 
-static void test_live(void)
+static void test_journey(const void *data)
 {
-    trip_travel(NULL, 4, leave_in_turns);
+    const Journey *j = data;
+
+    trip_travel(j->lossy, j->rounds, j->leave);
 }
 
 static void test_live_with_loss(void)
@@ -47,21 +50,6 @@ static void test_live_with_loss(void)
     unsigned rounds = trip_number("MIGRATE_LOSSY", 4);
 
     trip_travel("drop=300,dup=200,reorder=300", rounds, leave_in_turns);
-}
-
-static void test_both(void)
-{
-    trip_travel("drop=300", 4, leave_together);
-}
-
-static void test_file(void)
-{
-    trip_travel("drop=300", 4, leave_by_file);
-}
-
-static void test_multifd(void)
-{
-    trip_travel("drop=300", 4, leave_by_many_channels);
 }
 
 static void set_parameter(QTestState *qts, const char *name, int64_t value)
@@ -80,17 +68,14 @@ static void set_parameter(QTestState *qts, const char *name, int64_t value)
 static void test_postcopy(void)
 {
     for (unsigned side = 0; side < 2; side++) {
-        g_autoptr(Trip) t = trip_new("drop=300");
+        g_autoptr(Trip) t = trip_connected("drop=300");
         g_autofree char *path = g_strdup_printf("%s/migrate", t->net.dir);
         g_autofree char *uri = g_strdup_printf("unix:%s", path);
         QTestState *from = t->net.host[side]->qts;
         QTestState *to;
 
-        trip_connect(t);
-        trip_post_receives(&t->p.a, 0);
-        trip_post_receives(&t->p.b, 0);
-        trip_post_all(&t->p.a, &t->p.b, 0);
-        trip_post_all(&t->p.b, &t->p.a, 0);
+        trip_receive_both(t, 0);
+        trip_post_both(t, 0);
 
         to = trip_start_destination(t, side, MIGRATE_DEVICE, "");
         trip_set_capability(from, "postcopy-ram");
@@ -105,8 +90,7 @@ static void test_postcopy(void)
         trip_wait_status(from, "postcopy-active");
         g_assert_true(trip_go_on(t, side, to) == from);
 
-        trip_check_all(t, &t->p.a, &t->p.b, 0);
-        trip_check_all(t, &t->p.b, &t->p.a, 0);
+        trip_check_both(t, 0);
         trip_wait_status(from, "postcopy-active");
         set_parameter(from, "max-postcopy-bandwidth", 0);
         g_assert_true(trip_migration_done(from));
@@ -133,16 +117,14 @@ static void slow_start(Trip *t, int side, QTestState *to, const char *uri)
 static void test_written_during_precopy(void)
 {
     for (int side = 0; side < 2; side++) {
-        g_autoptr(Trip) t = trip_new(NULL);
+        g_autoptr(Trip) t = trip_connected(NULL);
         g_autofree char *path = g_strdup_printf("%s/migrate", t->net.dir);
         g_autofree char *uri = g_strdup_printf("unix:%s", path);
         QTestState *from = t->net.host[side]->qts;
         QTestState *to = trip_start_destination(t, side, MIGRATE_DEVICE, "");
         int64_t sent = 0;
 
-        trip_connect(t);
-        trip_post_receives(&t->p.a, 0);
-        trip_post_receives(&t->p.b, 0);
+        trip_receive_both(t, 0);
         slow_start(t, side, to, uri);
         /* A page of zeros takes 9 bytes: more than a half of RAM */
         while (sent < 9 * (40 << 20) / 4096) {
@@ -152,10 +134,8 @@ static void test_written_during_precopy(void)
             sent = qdict_get_int(qdict_get_qdict(rsp, "ram"), "transferred");
             g_usleep(1000);
         }
-        trip_post_all(&t->p.a, &t->p.b, 0);
-        trip_post_all(&t->p.b, &t->p.a, 0);
-        trip_check_all(t, &t->p.a, &t->p.b, 0);
-        trip_check_all(t, &t->p.b, &t->p.a, 0);
+        trip_post_both(t, 0);
+        trip_check_both(t, 0);
         trip_wait_status(from, "active");
         /* Virtual time passes. */
         t->now[side] = qtest_clock_step(from, 1);
@@ -187,28 +167,14 @@ static void leave_and_think_better(Trip *t, unsigned round)
     g_unlink(path);
 }
 
-static void test_cancel(void)
-{
-    trip_travel("drop=300", 4, leave_and_think_better);
-}
-
 /* The source has written all of its state, but no destination loads it. */
 static void leave_in_vain(Trip *t, unsigned round)
 {
     int side = round / 2 % 2;
-    g_autofree char *path = g_strdup_printf("%s/state", t->net.dir);
-    g_autofree char *uri = g_strdup_printf("file:%s", path);
-    QTestState *from = t->net.host[side]->qts;
+    g_autofree char *path = trip_save(t, side);
 
-    trip_migrate_to(t, side, uri);
-    g_assert_true(trip_migration_done(from));
-    qtest_qmp_assert_success(from, "{'execute': 'cont'}");
+    qtest_qmp_assert_success(t->net.host[side]->qts, "{'execute': 'cont'}");
     g_unlink(path);
-}
-
-static void test_fail_back(void)
-{
-    trip_travel("drop=300", 4, leave_in_vain);
 }
 
 /* A device plugged into the source is on the destination's command line. */
@@ -218,13 +184,10 @@ static void test_hot_plugged(void)
 
     trip_hot_plug(t, 0);
     trip_connect(t);
-    trip_post_all(&t->p.a, &t->p.b, 0);
-    trip_post_all(&t->p.b, &t->p.a, 0);
+    trip_post_both(t, 0);
     trip_move(t, 0, NULL);
-    trip_post_receives(&t->p.a, 0);
-    trip_post_receives(&t->p.b, 0);
-    trip_check_all(t, &t->p.a, &t->p.b, 0);
-    trip_check_all(t, &t->p.b, &t->p.a, 0);
+    trip_receive_both(t, 0);
+    trip_check_both(t, 0);
     trip_check_silence(t);
 }
 
@@ -283,13 +246,11 @@ static void try_write(Trip *t, QRdmaMr *mr, uint8_t pattern)
 
 static void test_fast_registration(void)
 {
-    g_autoptr(Trip) t = trip_new(NULL);
-    QRdmaMr *mr;
+    g_autoptr(Trip) t = trip_connected(NULL);
     RdmaSendWr wr;
     RdmaWc wc;
+    QRdmaMr *mr = qrdma_alloc_mr(t->p.b.pd, NET_ACCESS_ALL, 16);
 
-    trip_connect(t);
-    mr = qrdma_alloc_mr(t->p.b.pd, NET_ACCESS_ALL, 16);
     trip_move(t, 1, NULL);
     for (int i = 0; i < 2; i++) {
         uint32_t key = (mr->lkey & ~0xffu) | ((mr->lkey + 1) & 0xff);
@@ -342,7 +303,7 @@ static void send_numbers(Trip *t, uint32_t from, uint32_t to)
     }
 }
 
-static void unreliable(RdmaQpType type, int side)
+static void check_unreliable(RdmaQpType type, int side)
 {
     uint32_t head = type == RDMA_QPT_UD ? 40 : 0, next = 0, number;
     g_autoptr(Trip) t = trip_new(NULL);
@@ -374,16 +335,10 @@ static void unreliable(RdmaQpType type, int side)
     trip_check_silence(t);
 }
 
-static void test_uc(void)
+static void test_unreliable(const void *data)
 {
-    unreliable(RDMA_QPT_UC, 0);
-    unreliable(RDMA_QPT_UC, 1);
-}
-
-static void test_ud(void)
-{
-    unreliable(RDMA_QPT_UD, 0);
-    unreliable(RDMA_QPT_UD, 1);
+    check_unreliable(GPOINTER_TO_INT(data), 0);
+    check_unreliable(GPOINTER_TO_INT(data), 1);
 }
 
 /* Refusals: the source has not even stopped */
@@ -393,43 +348,28 @@ static void refuse(Trip *t, unsigned round, const char *device,
 {
     g_autofree char *path = g_strdup_printf("%s/migrate", t->net.dir);
     g_autofree char *uri = g_strdup_printf("unix:%s", path);
-    g_autofree char *log = g_strdup_printf("%s/log", t->net.dir);
-    g_autofree char *redirect = g_strdup_printf("2> %s", log);
-    g_autofree char *said = NULL;
     QTestState *from = t->net.host[0]->qts;
     QTestState *to;
 
     trip_post_all(&t->p.a, &t->p.b, round);
-    to = trip_start_destination(t, 0, device, redirect);
-    t->moves[0]--;
-    qtest_set_expected_status(to, 1);
+    to = trip_start_refusing(t, 0, device, "");
     trip_migrate_from(to, uri);
     trip_migrate_to(t, 0, uri);
     g_assert_false(trip_migration_done(from));
     g_assert_null(qtest_qmp_event_ref(from, "STOP"));
-    qtest_wait_qemu(to);
-    qtest_quit(to);
-    g_assert_true(g_file_get_contents(log, &said, NULL, NULL));
-    if (!strstr(said, text)) {
-        g_test_message("%s", said);
-        g_assert_not_reached();
-    }
-    trip_post_receives(&t->p.b, round);
-    trip_post_receives(&t->p.a, round);
+    trip_expect_refusal(t, to, text);
+    trip_receive_both(t, round);
     trip_post_all(&t->p.b, &t->p.a, round);
-    trip_check_all(t, &t->p.a, &t->p.b, round);
-    trip_check_all(t, &t->p.b, &t->p.a, round);
+    trip_check_both(t, round);
     trip_check_silence(t);
     g_unlink(path);
-    g_unlink(log);
 }
 
 /* A destination that does not allow an address of the guest names it. */
 static void test_refuse_a_gid(void)
 {
-    g_autoptr(Trip) t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_connected(NULL);
 
-    trip_connect(t);
     trip_refuse_device(t, 0, MIGRATE_DEVICE ",allowed-gids=fe80::/10", "",
                        "GID 1 in the migration stream is not in allowed-gids");
 }
@@ -470,9 +410,8 @@ static void test_refuse(void)
         { "version-1=off", "version-1=on, but this device has version-1=off" },
         { "direct=off", "direct=on, but this device has direct=off" },
     };
-    g_autoptr(Trip) t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_connected(NULL);
 
-    trip_connect(t);
     set_parameter(t->net.host[0]->qts, "max-bandwidth", 100000);
     for (int i = 0; i < ARRAY_SIZE(cases); i++) {
         g_autofree char *device = g_strdup_printf("%s,%s", MIGRATE_DEVICE,
@@ -487,12 +426,10 @@ static void test_refuse(void)
  */
 static void test_refuse_features(void)
 {
-    QRdmaPath path = { .timeout = MIGRATE_TIMEOUT_CODE };
     g_autoptr(Trip) t = trip_new(NULL);
 
     t->net.dev[0]->direct = false;
-    t->p = net_pair_new(&t->net, RDMA_QPT_RC);
-    qrdma_connect(t->p.a.qp, t->p.b.qp, &path);
+    trip_connect(t);
     set_parameter(t->net.host[0]->qts, "max-bandwidth", 100000);
     refuse(t, 0, MIGRATE_DEVICE ",direct=off",
            "direct=on, but this device has direct=off");
@@ -509,21 +446,30 @@ static void test_refuse_direct_queues_of_the_destination(void)
 }
 
 const QRdmaTest migrate_tests[] = {
-    { "stay", test_stay },
-    { "live", test_live },
+    { "stay", .run_case = test_journey,
+      .data = &(const Journey) { "drop=300", 3, stay } },
+    { "live", .run_case = test_journey,
+      .data = &(const Journey) { NULL, 4, leave_in_turns } },
     { "live-with-loss", test_live_with_loss },
-    { "both", test_both },
-    { "file", test_file },
-    { "multifd", test_multifd },
+    { "both", .run_case = test_journey,
+      .data = &(const Journey) { "drop=300", 4, leave_together } },
+    { "file", .run_case = test_journey,
+      .data = &(const Journey) { "drop=300", 4, leave_by_file } },
+    { "multifd", .run_case = test_journey,
+      .data = &(const Journey) { "drop=300", 4, leave_by_many_channels } },
     { "postcopy", test_postcopy },
     { "written-during-precopy", test_written_during_precopy },
-    { "cancel", test_cancel },
-    { "fail-back", test_fail_back },
+    { "cancel", .run_case = test_journey,
+      .data = &(const Journey) { "drop=300", 4, leave_and_think_better } },
+    { "fail-back", .run_case = test_journey,
+      .data = &(const Journey) { "drop=300", 4, leave_in_vain } },
     { "hot-plugged", test_hot_plugged },
     { "armed", test_armed },
     { "fast-registration", test_fast_registration },
-    { "unreliable-connection", test_uc },
-    { "datagrams", test_ud },
+    { "unreliable-connection", .run_case = test_unreliable,
+      .data = GINT_TO_POINTER(RDMA_QPT_UC) },
+    { "datagrams", .run_case = test_unreliable,
+      .data = GINT_TO_POINTER(RDMA_QPT_UD) },
     { "refuse", test_refuse },
     { "refuse-a-gid", test_refuse_a_gid },
     { "refuse-virtqueues", test_refuse_virtqueues },

@@ -33,6 +33,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Trip, trip_free)
 void trip_hot_plug(Trip *t, int side);
 /* RC queue pairs, connected: t->p. */
 void trip_connect(Trip *t);
+/* trip_new() and that */
+Trip *trip_connected(const char *lossy);
 
 /* The number in an environment variable, or @otherwise without it */
 unsigned trip_number(const char *variable, unsigned otherwise);
@@ -40,6 +42,11 @@ unsigned trip_number(const char *variable, unsigned otherwise);
 /* The parts of a move. */
 QTestState *trip_start_destination(Trip *t, int side, const char *device,
                                    const char *more);
+/* A destination that does not take over, because it refuses the stream. */
+QTestState *trip_start_refusing(Trip *t, int side, const char *device,
+                                const char *more);
+/* Wait for its end. Its error has @text. */
+void trip_expect_refusal(Trip *t, QTestState *to, const char *text);
 /* Migrate, and store the side's virtual time for trip_take_over(). */
 void trip_migrate_to(Trip *t, int side, const char *uri);
 void trip_migrate_from(QTestState *to, const char *uri);
@@ -62,7 +69,9 @@ void trip_take_over(Trip *t, int side, QTestState *to);
 void trip_move(Trip *t, int side, const char *capability);
 /* Both leave before either arrives. */
 void trip_move_both(Trip *t);
-/* Into a file; the source is gone before the destination starts. */
+/* Into a file, whose path the caller unlinks and frees. */
+char *trip_save(Trip *t, int side);
+/* The same; the source is gone before the destination starts. */
 void trip_move_by_file(Trip *t, int side);
 
 /*
@@ -79,6 +88,8 @@ typedef struct TripSpoilt {
     unsigned copies;                /* later matches, left unchanged */
 } TripSpoilt;
 
+/* Case of a stream whose driver did not accept @feature */
+TripSpoilt trip_without_feature(QRdma *d, unsigned feature, const char *text);
 /* Save a side. With each of @cases the load must fail, with the case's text. */
 void trip_refuse_spoilt(Trip *t, int side, const TripSpoilt *cases,
                         unsigned n);
@@ -108,9 +119,13 @@ void trip_move_spoilt(Trip *t, int side, const TripSpoilt *cases, unsigned n);
 /* Requests of every kind from @from to @to, some of them unsignalled. */
 void trip_post_all(NetEnd *from, NetEnd *to, unsigned round);
 void trip_post_receives(NetEnd *to, unsigned round);
+/* The same from each side to the other */
+void trip_post_both(Trip *t, unsigned round);
+void trip_receive_both(Trip *t, unsigned round);
 /* The next completion, with as many timeouts as that takes. */
 void trip_wait_wc(Trip *t, QRdmaCq *cq, uint64_t wr_id, RdmaWc *wc);
 void trip_check_all(Trip *t, NetEnd *from, NetEnd *to, unsigned round);
+void trip_check_both(Trip *t, unsigned round);
 /* A part of trip_check_all(): memory after the round */
 void trip_check_memory(NetEnd *from, NetEnd *to, unsigned round);
 /* Assert that no more completions come. */
