@@ -9,6 +9,9 @@
 #define CTRL_ROOM 4096
 /* Bytes of the response buffer before the command */
 #define CTRL_FILL 0xa5
+/* Pages of qrdma_enqueue_long(), and entries of a table */
+#define LONG_LIST (8 * 1024 * 1024 - 1023)
+#define ENTRIES 512
 
 static unsigned split_buffer(QRdmaDesc *desc, uint64_t addr, size_t len,
                              unsigned split, bool write)
@@ -90,6 +93,58 @@ uint8_t qrdma_cmd(QRdma *d, uint8_t cmd, const void *req, size_t req_len,
         g_assert_cmpuint(c.used_len, ==, 1 + rsp_len);
     }
     return status;
+}
+
+QRdmaWaiting qrdma_enqueue(QRdma *d, uint8_t cmd, const void *req, size_t len,
+                           size_t rsp_len)
+{
+    uint64_t mem = qrdma_alloc(d, 4096);
+    QRdmaWaiting w = { d, mem, mem + 2048 };
+    QRdmaDesc desc[] = { { mem, 1 + len }, { w.rsp, 1 + rsp_len, true } };
+
+    qtest_writeb(d->host->qts, mem, cmd);
+    qtest_writeb(d->host->qts, w.rsp, QRDMA_NO_STATUS);
+    qrdma_write(d, mem + 1, req, len);
+    qrdma_ring_add(qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ), desc, 2);
+    return w;
+}
+
+QRdmaWaiting qrdma_enqueue_long(QRdmaPd *pd)
+{
+    QRdma *d = pd->dev;
+    uint64_t table = qrdma_alloc(d, 4096);
+    uint64_t le[ENTRIES];
+    struct virtio_rdma_reg_user_mr_req req = {
+        .pdn = cpu_to_le32(pd->pdn),
+        .access = cpu_to_le32(RDMA_ACCESS_LOCAL_WRITE),
+        .length = cpu_to_le64(LONG_LIST * 4096ull),
+        .pages = cpu_to_le64(qrdma_dma(d, table)),
+        .npages = cpu_to_le32(LONG_LIST),
+        .levels = cpu_to_le32(3),
+    };
+
+    for (int i = 0; i < ENTRIES; i++) {
+        le[i] = req.pages;
+    }
+    qrdma_write(d, table, le, sizeof(le));
+    return qrdma_enqueue(d, VIRTIO_RDMA_CMD_REG_USER_MR, &req, sizeof(req),
+                         sizeof(struct virtio_rdma_mr_rsp));
+}
+
+uint8_t qrdma_status_of(const QRdmaWaiting *w)
+{
+    return qtest_readb(w->d->host->qts, w->rsp);
+}
+
+void qrdma_reap_commands(QRdma *d, unsigned n)
+{
+    QRdmaRing *ring = qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ);
+    uint16_t head;
+    uint32_t len;
+
+    while (n--) {
+        qrdma_wait_until(d, qrdma_ring_get(ring, &head, &len));
+    }
 }
 
 uint8_t qrdma_query_port(QRdma *d, uint8_t port,

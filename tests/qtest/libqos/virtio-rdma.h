@@ -437,6 +437,29 @@ uint8_t qrdma_cmd(QRdma *d, uint8_t cmd, const void *req, size_t req_len,
     assert_status(call, want); \
     (req) = good_; \
 } while (0)
+
+/* A command that waits in the control queue */
+typedef struct QRdmaWaiting {
+    QRdma *d;
+    uint64_t req;                   /* guest address, of the command's byte */
+    uint64_t rsp;                   /* of the status */
+} QRdmaWaiting;
+
+#define QRDMA_NO_STATUS 0xff
+
+/* Make a command available, without a notification. */
+QRdmaWaiting qrdma_enqueue(QRdma *d, uint8_t cmd, const void *req, size_t len,
+                           size_t rsp_len);
+/*
+ * The same with REG_USER_MR of millions of pages, whose tables are the same
+ * one.
+ */
+QRdmaWaiting qrdma_enqueue_long(QRdmaPd *pd);
+/* QRDMA_NO_STATUS: there is none yet */
+uint8_t qrdma_status_of(const QRdmaWaiting *w);
+/* Wait until @n commands have come back. */
+void qrdma_reap_commands(QRdma *d, unsigned n);
+
 /* Wire form of QP attributes. */
 void qrdma_encode_qp_attr(struct virtio_rdma_qp_attr *out,
                           const RdmaQpAttr *in);

@@ -101,7 +101,7 @@ static void enqueue_modify(QRdmaQp *qp, RdmaQpState state)
         .attr.qp_state = state,
     };
 
-    test_enqueue(qp->dev, VIRTIO_RDMA_CMD_MODIFY_QP, &req, sizeof(req), 0);
+    qrdma_enqueue(qp->dev, VIRTIO_RDMA_CMD_MODIFY_QP, &req, sizeof(req), 0);
 }
 
 /*
@@ -115,8 +115,8 @@ static void enqueue_many(QRdmaPd *pd, QRdmaQp *qp)
     for (int i = 0; i < COMMANDS / 3; i++) {
         enqueue_modify(qp, RDMA_QPS_SQD);
         enqueue_modify(qp, RDMA_QPS_RTS);
-        test_enqueue(pd->dev, VIRTIO_RDMA_CMD_REG_USER_MR, &list,
-                     sizeof(list), sizeof(struct virtio_rdma_mr_rsp));
+        qrdma_enqueue(pd->dev, VIRTIO_RDMA_CMD_REG_USER_MR, &list,
+                      sizeof(list), sizeof(struct virtio_rdma_mr_rsp));
     }
 }
 

@@ -6,8 +6,6 @@
 #include "qemu/bswap.h"
 #include "rdma-test.h"
 
-#define ENTRIES 512
-#define LONG_LIST (8 * 1024 * 1024 - 1023)
 
 static QRdmaHost *host;
 static QRdma *device;
@@ -191,47 +189,4 @@ void test_srq_transfer(TestSrqPair *p, uint64_t wr_id)
     g_assert_cmpuint(wc.byte_len, ==, grh + TEST_MSG);
     g_assert_cmpuint(wc.qp_num, ==, p->b->qpn);
     qrdma_mr_check(p->mr, recv_at(wr_id) + grh, TEST_MSG, wr_id);
-}
-
-TestWaiting test_enqueue(QRdma *d, uint8_t cmd, const void *req, size_t len,
-                         size_t rsp_len)
-{
-    uint64_t mem = qrdma_alloc(d, 4096);
-    TestWaiting w = { d, mem + 2048 };
-    QRdmaDesc desc[3] = {
-        { mem, 1 }, { mem + 1, len }, { w.rsp, 1 + rsp_len, true },
-    };
-
-    qtest_writeb(d->host->qts, mem, cmd);
-    qtest_writeb(d->host->qts, w.rsp, 0xff);
-    qrdma_write(d, mem + 1, req, len);
-    qrdma_ring_add(qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ), desc, 3);
-    return w;
-}
-
-uint8_t test_status_of(const TestWaiting *w)
-{
-    return qtest_readb(w->d->host->qts, w->rsp);
-}
-
-TestWaiting test_enqueue_long(QRdmaPd *pd)
-{
-    QRdma *d = pd->dev;
-    uint64_t table = qrdma_alloc(d, 4096);
-    uint64_t le[ENTRIES];
-    struct virtio_rdma_reg_user_mr_req req = {
-        .pdn = cpu_to_le32(pd->pdn),
-        .access = cpu_to_le32(RDMA_ACCESS_LOCAL_WRITE),
-        .length = cpu_to_le64(LONG_LIST * 4096ull),
-        .pages = cpu_to_le64(qrdma_dma(d, table)),
-        .npages = cpu_to_le32(LONG_LIST),
-        .levels = cpu_to_le32(3),
-    };
-
-    for (int i = 0; i < ENTRIES; i++) {
-        le[i] = req.pages;
-    }
-    qrdma_write(d, table, le, sizeof(le));
-    return test_enqueue(d, VIRTIO_RDMA_CMD_REG_USER_MR, &req, sizeof(req),
-                        sizeof(struct virtio_rdma_mr_rsp));
 }

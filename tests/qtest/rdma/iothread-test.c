@@ -323,24 +323,22 @@ static void test_sleeps_while_the_main_loop_has_the_lock(void)
     QRdmaMr *from = qrdma_reg_mr(t->b.pd, 0, LONG, 0);
     QRdmaMr *to = qrdma_reg_mr(t->a.pd, 0, LONG, TEST_ACCESS_ALL);
     struct virtio_rdma_query_pkey_req query = { .port = cpu_to_le32(1) };
-    TestWaiting waiting;
+    QRdmaWaiting waiting;
     GThread *thread;
-    uint16_t head;
-    uint32_t len;
 
     check_works(t, 1);
     test_disk_aim(&disk, ctrl);
-    waiting = test_enqueue(t->a.d, VIRTIO_RDMA_CMD_QUERY_PKEY, &query,
-                           sizeof(query),
-                           sizeof(struct virtio_rdma_query_pkey_rsp));
+    waiting = qrdma_enqueue(t->a.d, VIRTIO_RDMA_CMD_QUERY_PKEY, &query,
+                            sizeof(query),
+                            sizeof(struct virtio_rdma_query_pkey_rsp));
     thread = g_thread_new("watch", watch, &w);
     test_disk_busy(&disk);
     put_len(t->b.qp, from, to, LONG, 2);
     qrdma_ring_kick(ctrl);
-    qrdma_wait_until(t->a.d, qrdma_ring_get(ctrl, &head, &len));
+    qrdma_reap_commands(t->a.d, 1);
     qatomic_set(&w.stop, true);
     g_thread_join(thread);
-    assert_ok(test_status_of(&waiting));
+    assert_ok(qrdma_status_of(&waiting));
     g_assert_cmphex(test_disk_status(&disk), ==, 0);
     g_assert_cmpuint(w.sleeps, >, w.runs);
 
@@ -394,8 +392,6 @@ static void test_engine_runs_while_the_iothread_is_put_off(void)
     RdmaSge sge = qrdma_sge(t->b.mr, 0, 100);
     uint8_t wqe[QRDMA_WQE_ROOM];
     uint64_t bell;
-    uint16_t head;
-    uint32_t len;
     size_t size;
 
     check_works(t, 1);
@@ -430,9 +426,7 @@ static void test_engine_runs_while_the_iothread_is_put_off(void)
     qtest_writeb(d->host->qts, mem + 32, 0xff);
     test_disk_busy(&disk);
     qrdma_ring_kick(ctrl);
-    for (int i = 0; i < 3; i++) {
-        qrdma_wait_until(d, qrdma_ring_get(ctrl, &head, &len));
-    }
+    qrdma_reap_commands(d, 3);
     g_assert_cmphex(test_disk_status(&disk), ==, 0);
     g_assert_cmpuint(qtest_readb(d->host->qts, mem + 32), ==, 0);
     qrdma_expect(t->b.cq, 3, RDMA_WC_SUCCESS);

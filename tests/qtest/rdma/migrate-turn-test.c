@@ -8,9 +8,6 @@
 #include "qemu/bswap.h"
 #include "migrate-test.h"
 
-#define LONG_LIST (8 * 1024 * 1024 - 1023)
-#define NO_STATUS 0xff
-
 static void stop(QRdma *d)
 {
     qtest_qmp_assert_success(d->host->qts, "{'execute': 'stop'}");
@@ -21,55 +18,24 @@ static void go_on(QRdma *d)
     qtest_qmp_assert_success(d->host->qts, "{'execute': 'cont'}");
 }
 
-typedef struct virtio_rdma_reg_user_mr_req RegReq;
-typedef struct virtio_rdma_mr_rsp MrRsp;
-
-/*
- * Register a region with millions of pages, whose tables are all the same one.
- */
-static uint64_t enqueue_long(QRdmaPd *pd)
+static QRdmaWaiting start_long(QRdmaPd *pd)
 {
-    QRdma *d = pd->dev;
-    uint64_t table = qrdma_alloc(d, 4096);
-    uint64_t mem = qrdma_alloc(d, 4096);
-    uint64_t rsp = mem + 2048;
-    uint64_t le[512];
-    RegReq req = {
-        .pdn = cpu_to_le32(pd->pdn),
-        .access = cpu_to_le32(RDMA_ACCESS_LOCAL_WRITE),
-        .length = cpu_to_le64(LONG_LIST * 4096ull),
-        .pages = cpu_to_le64(qrdma_dma(d, table)),
-        .npages = cpu_to_le32(LONG_LIST),
-        .levels = cpu_to_le32(3),
-    };
-    QRdmaDesc desc[] = {
-        { mem, 1 }, { mem + 1, sizeof(req) }, { rsp, 1 + sizeof(MrRsp), true },
-    };
+    QRdmaWaiting w = qrdma_enqueue_long(pd);
 
-    for (int i = 0; i < ARRAY_SIZE(le); i++) {
-        le[i] = req.pages;
-    }
-    qrdma_write(d, table, le, sizeof(le));
-    qtest_writeb(d->host->qts, mem, VIRTIO_RDMA_CMD_REG_USER_MR);
-    qtest_writeb(d->host->qts, rsp, NO_STATUS);
-    qrdma_write(d, mem + 1, &req, sizeof(req));
-    qrdma_ring_add(qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ), desc, 3);
-    qrdma_ring_kick(qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ));
-    return rsp;
+    qrdma_ring_kick(qrdma_ring(pd->dev, VIRTIO_RDMA_CTRL_VQ));
+    return w;
 }
 
 /* Wait for the end of the registration, and undo it. */
-static void end_long(QRdma *d, uint64_t rsp)
+static void end_long(QRdmaWaiting w)
 {
-    QRdmaRing *ring = qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ);
-    uint16_t head;
-    uint32_t len, mrn;
+    uint32_t mrn;
 
-    qrdma_wait_until(d, qrdma_ring_get(ring, &head, &len));
-    g_assert_cmphex(qtest_readb(d->host->qts, rsp), ==, VIRTIO_RDMA_S_OK);
-    mrn = qtest_readl(d->host->qts, rsp + 1 + offsetof(MrRsp, mrn));
-    assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_DEREG_MR, &mrn, sizeof(mrn), NULL,
-                        0));
+    qrdma_reap_commands(w.d, 1);
+    assert_ok(qrdma_status_of(&w));
+    mrn = qtest_readl(w.d->host->qts, w.rsp + 1 +
+                      offsetof(struct virtio_rdma_mr_rsp, mrn));
+    assert_ok(qrdma_call_void(w.d, DEREG_MR, &mrn));
 }
 
 static void test_during_a_long_registration(void)
@@ -82,39 +48,36 @@ static void test_during_a_long_registration(void)
     for (int i = 0; i < ARRAY_SIZE(features); i++) {
         g_autoptr(Trip) t = trip_new(NULL);
         QRdma *d = t->net.dev[0];
-        uint64_t rsp;
+        QRdmaWaiting w;
 
         t->p = net_pair_new_with(&t->net, RDMA_QPT_RC, features[i]);
         for (;;) {
-            rsp = enqueue_long(t->p.a.pd);
+            w = start_long(t->p.a.pd);
             stop(d);
-            if (qtest_readb(d->host->qts, rsp) == NO_STATUS) {
+            if (qrdma_status_of(&w) == QRDMA_NO_STATUS) {
                 break;
             }
             /* On a busy machine the command may end before the VM stops */
             go_on(d);
-            end_long(d, rsp);
+            end_long(w);
         }
         trip_move(t, 0, NULL);
         go_on(d);
-        end_long(d, rsp);
+        end_long(w);
         /* All pages that regions may have are free again */
-        end_long(d, enqueue_long(t->p.a.pd));
+        end_long(start_long(t->p.a.pd));
     }
 }
 
 /* WQEs that the device has not seen, has read, and has begun to flush */
 static void test_during_a_flush(void)
 {
-    g_autoptr(Trip) t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_connected(NULL);
     RdmaSendWr wr = qrdma_wr(RDMA_WR_RDMA_WRITE, 0, NULL);
     uint8_t wqe[QRDMA_WQE_ROOM];
-    QRdmaQp *qp;
-    QRdmaCq *rcq;
+    QRdmaQp *qp = t->p.a.qp;
+    QRdmaCq *rcq = t->p.a.rcq;
 
-    trip_connect(t);
-    qp = t->p.a.qp;
-    rcq = t->p.a.rcq;
     for (unsigned i = 0; i < QRDMA_RING_SIZE; i++) {
         RdmaRecvWr recv = { .wr_id = 1000 + i };
 

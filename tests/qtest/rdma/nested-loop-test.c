@@ -15,7 +15,8 @@
 #define DISK_SLOT 6
 #define MIB (1024 * 1024u)
 /*
- * Fewer turns of the engine than test_enqueue_long() needs of the control queue
+ * Fewer turns of the engine than qrdma_enqueue_long() needs of the control
+ * queue
  */
 #define MESSAGE (16 * MIB)
 
@@ -36,11 +37,9 @@ static void destroy_qp_in_nested_loop(bool requester)
         ADAPTER_SLOT);
     QRdma *d = qrdma_open(host, QPCI_DEVFN(ADAPTER_SLOT, 0));
     TestDisk disk = test_disk_open(host, DISK_SLOT);
-    TestWaiting registered, destroyed;
+    QRdmaWaiting registered, destroyed;
     uint64_t mem;
     uint32_t qpn;
-    uint16_t head;
-    uint32_t len;
     QRdmaMr *mr;
     TestPair t;
 
@@ -52,19 +51,16 @@ static void destroy_qp_in_nested_loop(bool requester)
     assert_ok(qrdma_req_notify_cq(requester ? t.cq_a : t.cq_b,
                                   VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION));
     qpn = cpu_to_le32(requester ? t.a->qpn : t.b->qpn);
-    registered = test_enqueue_long(t.pd);
-    destroyed = test_enqueue(d, VIRTIO_RDMA_CMD_DESTROY_QP, &qpn, sizeof(qpn),
-                             0);
+    registered = qrdma_enqueue_long(t.pd);
+    destroyed = qrdma_enqueue(d, VIRTIO_RDMA_CMD_DESTROY_QP, &qpn, sizeof(qpn),
+                              0);
 
     test_disk_busy(&disk);
     send_long(&t, mr, mem);
     qrdma_ring_kick(qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ));
-    for (int i = 0; i < 2; i++) {
-        qrdma_wait_until(d, qrdma_ring_get(qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ),
-                                           &head, &len));
-    }
-    assert_ok(test_status_of(&registered));
-    assert_ok(test_status_of(&destroyed));
+    qrdma_reap_commands(d, 2);
+    assert_ok(qrdma_status_of(&registered));
+    assert_ok(qrdma_status_of(&destroyed));
     g_assert_cmphex(test_disk_status(&disk), ==, 0);
 
     test_disk_close(&disk);

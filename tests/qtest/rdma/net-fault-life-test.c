@@ -11,7 +11,6 @@
 #include "fault-test.h"
 #include "standard-headers/linux/pci_regs.h"
 
-#define NO_STATUS 0xff
 
 static NetPair pair_without_faults(NetKind kind)
 {
@@ -184,23 +183,16 @@ static void test_command_error(NetKind kind)
     assert_ok(qrdma_modify_qp_state(p.a.qp, RDMA_QPS_ERR));
 }
 
-/* Give QUERY_PKEY without waiting. Returns the address of the status. */
-static uint64_t enqueue(QRdma *d)
+/* Give QUERY_PKEY without waiting. */
+static QRdmaWaiting enqueue(QRdma *d)
 {
-    uint64_t mem = qrdma_alloc(d, 4096);
-    uint64_t rsp = mem + 2048;
     struct virtio_rdma_query_pkey_req req = { .port = cpu_to_le32(1) };
-    QRdmaDesc desc[] = {
-        { mem, 1 }, { mem + 1, sizeof(req) },
-        { rsp, 1 + sizeof(struct virtio_rdma_query_pkey_rsp), true },
-    };
+    QRdmaWaiting w = qrdma_enqueue(d, VIRTIO_RDMA_CMD_QUERY_PKEY, &req,
+                                   sizeof(req),
+                                   sizeof(struct virtio_rdma_query_pkey_rsp));
 
-    qtest_writeb(d->host->qts, mem, VIRTIO_RDMA_CMD_QUERY_PKEY);
-    qtest_writeb(d->host->qts, rsp, NO_STATUS);
-    qrdma_write(d, mem + 1, &req, sizeof(req));
-    qrdma_ring_add(qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ), desc, 3);
     qrdma_ring_kick(qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ));
-    return rsp;
+    return w;
 }
 
 static void delay_commands(NetPair *p)
@@ -213,27 +205,21 @@ static void test_command_delay(NetKind kind)
 {
     NetPair p = pair_without_faults(kind);
     QRdma *d = p.a.dev;
-    QTestState *qts = d->host->qts;
-    QRdmaRing *ring = qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ);
-    uint64_t rsp, next;
-    uint16_t head;
-    uint32_t len;
+    QRdmaWaiting first, next;
 
     delay_commands(&p);
-    rsp = enqueue(d);
+    first = enqueue(d);
     next = enqueue(d);
     net_clock_step(p.net, 499 * QRDMA_MS);
     qrdma_settle(d);
-    g_assert_cmphex(qtest_readb(qts, rsp), ==, NO_STATUS);
+    g_assert_cmphex(qrdma_status_of(&first), ==, QRDMA_NO_STATUS);
     /* Work goes on. */
     post_write(&p, 1);
     qrdma_expect(p.a.scq, 1, RDMA_WC_SUCCESS);
     net_clock_step(p.net, QRDMA_MS);
-    for (int i = 0; i < 2; i++) {
-        qrdma_wait_until(d, qrdma_ring_get(ring, &head, &len));
-    }
-    g_assert_cmphex(qtest_readb(qts, rsp), ==, VIRTIO_RDMA_S_OK);
-    g_assert_cmphex(qtest_readb(qts, next), ==, VIRTIO_RDMA_S_OK);
+    qrdma_reap_commands(d, 2);
+    assert_ok(qrdma_status_of(&first));
+    assert_ok(qrdma_status_of(&next));
     fault_expect(d, "f", 1, 1, false);
 }
 
@@ -241,18 +227,18 @@ static void test_removal_ends_command_delay(NetKind kind)
 {
     NetPair p = pair_without_faults(kind);
     QRdma *d = p.a.dev;
-    uint64_t rsp;
+    QRdmaWaiting w;
 
     delay_commands(&p);
     fault_add(d, "'id': 's', 'kind': 'qp-stuck', 'after': 1000");
-    rsp = enqueue(d);
+    w = enqueue(d);
     qrdma_wait_until(d, fault_hits(d, "f") == 1);
     fault_remove(d, "f");
     qrdma_settle(d);
-    g_assert_cmphex(qtest_readb(d->host->qts, rsp), ==, NO_STATUS);
+    g_assert_cmphex(qrdma_status_of(&w), ==, QRDMA_NO_STATUS);
     fault_remove(d, "s");
-    qrdma_wait_until(d, qtest_readb(d->host->qts, rsp) != NO_STATUS);
-    g_assert_cmphex(qtest_readb(d->host->qts, rsp), ==, VIRTIO_RDMA_S_OK);
+    qrdma_wait_until(d, qrdma_status_of(&w) != QRDMA_NO_STATUS);
+    assert_ok(qrdma_status_of(&w));
 }
 
 /* ms that the process has run, in user space and in the kernel */
@@ -277,11 +263,11 @@ static void test_command_delay_without_bus_master(NetKind kind)
     QPCIDevice *pdev = d->pci->pdev;
     uint16_t cmd = qpci_config_readw(pdev, PCI_COMMAND);
     uint8_t status = qrdma_device_status(d);
-    uint64_t rsp;
+    QRdmaWaiting w;
     long before;
 
     delay_commands(&p);
-    rsp = enqueue(d);
+    w = enqueue(d);
     qrdma_wait_until(d, fault_hits(d, "f") == 1);
     qpci_config_writew(pdev, PCI_COMMAND, cmd & ~PCI_COMMAND_MASTER);
     net_clock_step(p.net, 500 * QRDMA_MS);
@@ -292,11 +278,11 @@ static void test_command_delay_without_bus_master(NetKind kind)
     before = cpu_ms(d->host->qts);
     g_usleep(500 * 1000);
     g_assert_cmpint(cpu_ms(d->host->qts) - before, <, 100);
-    g_assert_cmphex(qtest_readb(d->host->qts, rsp), ==, NO_STATUS);
+    g_assert_cmphex(qrdma_status_of(&w), ==, QRDMA_NO_STATUS);
     qpci_config_writew(pdev, PCI_COMMAND, cmd);
     d->pci->vdev.bus->set_status(&d->pci->vdev, status);
-    qrdma_wait_until(d, qtest_readb(d->host->qts, rsp) != NO_STATUS);
-    g_assert_cmphex(qtest_readb(d->host->qts, rsp), ==, VIRTIO_RDMA_S_OK);
+    qrdma_wait_until(d, qrdma_status_of(&w) != QRDMA_NO_STATUS);
+    assert_ok(qrdma_status_of(&w));
 }
 
 /* Resets and other changes of the device */

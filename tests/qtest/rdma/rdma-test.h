@@ -88,22 +88,6 @@ void test_srq_send(TestSrqPair *p, uint64_t wr_id, uint32_t len);
 /* One message, which takes WQE @wr_id */
 void test_srq_transfer(TestSrqPair *p, uint64_t wr_id);
 
-/* A command that waits in the control queue. */
-typedef struct TestWaiting {
-    QRdma *d;
-    uint64_t rsp;                   /* address of its status; 0xff: none yet */
-} TestWaiting;
-
-/* Make a command available, without a notification. */
-TestWaiting test_enqueue(QRdma *d, uint8_t cmd, const void *req, size_t len,
-                         size_t rsp_len);
-/*
- * The same with REG_USER_MR of millions of pages, whose tables are the same
- * one.
- */
-TestWaiting test_enqueue_long(QRdmaPd *pd);
-uint8_t test_status_of(const TestWaiting *w);
-
 extern const QRdmaTest alloc_tests[];
 extern const QRdmaTest bringup_tests[];
 extern const QRdmaTest config_tests[];

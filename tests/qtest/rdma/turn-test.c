@@ -66,21 +66,10 @@ static void kick(QRdma *d)
 }
 
 /* Kick the control queue, and wait until the command is in progress. */
-static void kick_and_look(QRdma *d, const TestWaiting *w)
+static void kick_and_look(QRdma *d, const QRdmaWaiting *w)
 {
     kick(d);
-    g_assert_cmphex(test_status_of(w), ==, 0xff);
-}
-
-static void reap(QRdma *d, unsigned n)
-{
-    uint16_t head;
-    uint32_t len;
-
-    while (n--) {
-        qrdma_wait_until(d, qrdma_ring_get(qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ),
-                                           &head, &len));
-    }
+    g_assert_cmphex(qrdma_status_of(w), ==, 0xff);
 }
 
 static void check_long_registration(QRdma *d)
@@ -88,7 +77,7 @@ static void check_long_registration(QRdma *d)
     QRdmaPd *pd = qrdma_alloc_pd(d);
     uint32_t mrn, port = cpu_to_le32(1);
     struct virtio_rdma_query_pkey_req query = { .port = port };
-    TestWaiting first, second;
+    QRdmaWaiting first, second;
     unsigned seen = 0;
 
     /* On a busy machine the test may not run before the command is done. */
@@ -96,19 +85,19 @@ static void check_long_registration(QRdma *d)
         uint8_t second_status;
 
         g_assert_cmpint(round, <, 20);
-        first = test_enqueue_long(pd);
-        second = test_enqueue(d, VIRTIO_RDMA_CMD_QUERY_PKEY, &query,
-                              sizeof(query),
-                              sizeof(struct virtio_rdma_query_pkey_rsp));
+        first = qrdma_enqueue_long(pd);
+        second = qrdma_enqueue(d, VIRTIO_RDMA_CMD_QUERY_PKEY, &query,
+                               sizeof(query),
+                               sizeof(struct virtio_rdma_query_pkey_rsp));
         kick(d);
-        second_status = test_status_of(&second);
-        if (test_status_of(&first) == 0xff) {
+        second_status = qrdma_status_of(&second);
+        if (qrdma_status_of(&first) == 0xff) {
             g_assert_cmphex(second_status, ==, 0xff);
             seen++;
         }
-        reap(d, 2);
-        g_assert_cmphex(test_status_of(&first), ==, VIRTIO_RDMA_S_OK);
-        g_assert_cmphex(test_status_of(&second), ==, VIRTIO_RDMA_S_OK);
+        qrdma_reap_commands(d, 2);
+        g_assert_cmphex(qrdma_status_of(&first), ==, VIRTIO_RDMA_S_OK);
+        g_assert_cmphex(qrdma_status_of(&second), ==, VIRTIO_RDMA_S_OK);
         /* All pages that regions may have are in use, and then free */
         mrn = qtest_readl(d->host->qts, first.rsp + 1 + offsetof(MrRsp, mrn));
         assert_status(qrdma_cmd(d, VIRTIO_RDMA_CMD_DEREG_MR, &mrn,
@@ -142,7 +131,7 @@ static void test_reset_during_a_long_registration(void)
 {
     for (int whole = 0; whole < 2; whole++) {
         QRdma *d = test_device();
-        TestWaiting w = test_enqueue_long(qrdma_alloc_pd(d));
+        QRdmaWaiting w = qrdma_enqueue_long(qrdma_alloc_pd(d));
 
         kick_and_look(d, &w);
         if (whole) {
@@ -159,24 +148,24 @@ static void test_reset_during_a_long_registration(void)
 static void test_command_changes_during_its_execution(void)
 {
     QRdma *d = test_device();
-    TestWaiting w = test_enqueue_long(qrdma_alloc_pd(d));
+    QRdmaWaiting w = qrdma_enqueue_long(qrdma_alloc_pd(d));
     uint8_t other[] = { VIRTIO_RDMA_CMD_DEREG_MR, 99 };
     uint64_t table;
 
     kick_and_look(d, &w);
-    qrdma_write(d, w.rsp - 2048, other, sizeof(other));
-    reap(d, 1);
-    g_assert_cmphex(test_status_of(&w), ==, VIRTIO_RDMA_S_NOENT);
+    qrdma_write(d, w.req, other, sizeof(other));
+    qrdma_reap_commands(d, 1);
+    g_assert_cmphex(qrdma_status_of(&w), ==, VIRTIO_RDMA_S_NOENT);
     check_long_registration(d);
 
-    w = test_enqueue_long(qrdma_alloc_pd(d));
+    w = qrdma_enqueue_long(qrdma_alloc_pd(d));
     kick_and_look(d, &w);
     /* Another list, which the device must read from its beginning */
     table = qrdma_alloc(d, 4096);
     qtest_writeq(d->host->qts, table, 0x123);
-    qtest_writeq(d->host->qts, w.rsp - 2047 + offsetof(RegReq, pages), table);
-    reap(d, 1);
-    g_assert_cmphex(test_status_of(&w), ==, VIRTIO_RDMA_S_INVAL);
+    qtest_writeq(d->host->qts, w.req + 1 + offsetof(RegReq, pages), table);
+    qrdma_reap_commands(d, 1);
+    g_assert_cmphex(qrdma_status_of(&w), ==, VIRTIO_RDMA_S_INVAL);
     check_long_registration(d);
 }
 
@@ -323,7 +312,7 @@ static void test_costly_commands_let_others_in(void)
     };
     RdmaSendWr write = { .opcode = RDMA_WR_RDMA_WRITE };
     uint32_t last_qpn = s.qp[1]->qpn;
-    TestWaiting wait[2 * NCREATE], last;
+    QRdmaWaiting wait[2 * NCREATE], last;
     uint8_t port = 1;
 
     stop(s.d);
@@ -332,22 +321,22 @@ static void test_costly_commands_let_others_in(void)
 
         last_qpn = next_qpn(&s, last_qpn);
         qpn = cpu_to_le32(last_qpn);
-        wait[2 * i] = test_enqueue(s.d, VIRTIO_RDMA_CMD_CREATE_QP, &create,
-                                   sizeof(create),
-                                   qrdma_create_qp_rsp_size(s.d));
-        wait[2 * i + 1] = test_enqueue(s.d, VIRTIO_RDMA_CMD_DESTROY_QP, &qpn,
-                                       sizeof(qpn), 0);
+        wait[2 * i] = qrdma_enqueue(s.d, VIRTIO_RDMA_CMD_CREATE_QP, &create,
+                                    sizeof(create),
+                                    qrdma_create_qp_rsp_size(s.d));
+        wait[2 * i + 1] = qrdma_enqueue(s.d, VIRTIO_RDMA_CMD_DESTROY_QP, &qpn,
+                                        sizeof(qpn), 0);
     }
-    last = test_enqueue(s.d, VIRTIO_RDMA_CMD_QUERY_COUNTERS, &port,
-                        sizeof(port),
-                        VIRTIO_RDMA_NUM_COUNTERS * sizeof(uint64_t));
+    last = qrdma_enqueue(s.d, VIRTIO_RDMA_CMD_QUERY_COUNTERS, &port,
+                         sizeof(port),
+                         VIRTIO_RDMA_NUM_COUNTERS * sizeof(uint64_t));
     post_quietly(s.qp[1], &write);
     go_on(s.d);
-    reap(s.d, 2 * NCREATE + 1);
+    qrdma_reap_commands(s.d, 2 * NCREATE + 1);
     for (unsigned i = 0; i < 2 * NCREATE; i++) {
-        g_assert_cmphex(test_status_of(&wait[i]), ==, VIRTIO_RDMA_S_OK);
+        g_assert_cmphex(qrdma_status_of(&wait[i]), ==, VIRTIO_RDMA_S_OK);
     }
-    g_assert_cmphex(test_status_of(&last), ==, VIRTIO_RDMA_S_OK);
+    g_assert_cmphex(qrdma_status_of(&last), ==, VIRTIO_RDMA_S_OK);
     g_assert_cmpuint(qtest_readq(s.d->host->qts, last.rsp + 1 +
                                  VIRTIO_RDMA_LOOPBACK_PACKETS *
                                  sizeof(uint64_t)), !=, 0);

@@ -229,19 +229,9 @@ void verbs_check_works(VerbsPair *p, uint8_t seed)
 VerbsWaiting verbs_send_cmd(Verbs *v, uint8_t cmd, const void *req,
                             size_t len, size_t rsp_len)
 {
-    QRdma *d = v->dev;
-    QRdmaRing *ring = qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ);
-    uint64_t mem = qrdma_alloc(d, 4096);
-    VerbsWaiting w = { v, mem + 2048 };
-    QRdmaDesc desc[2] = {
-        { mem, 1 + len }, { w.rsp, 1 + rsp_len, true },
-    };
+    VerbsWaiting w = { v, qrdma_enqueue(v->dev, cmd, req, len, rsp_len) };
 
-    qtest_writeb(d->host->qts, mem, cmd);
-    qtest_writeb(d->host->qts, w.rsp, 0xff);
-    qrdma_write(d, mem + 1, req, len);
-    qrdma_ring_add(ring, desc, 2);
-    qrdma_ring_kick(ring);
+    qrdma_ring_kick(qrdma_ring(v->dev, VIRTIO_RDMA_CTRL_VQ));
     return w;
 }
 
@@ -262,20 +252,11 @@ uint8_t verbs_release_cmd(const VerbsWaiting *w)
     return verbs_await_status(w);
 }
 
-uint8_t verbs_status(const VerbsWaiting *w)
-{
-    return qtest_readb(w->v->host->qts, w->rsp);
-}
-
 uint8_t verbs_await_status(const VerbsWaiting *w)
 {
-    QRdmaRing *ring = qrdma_ring(w->v->dev, VIRTIO_RDMA_CTRL_VQ);
-    uint16_t head;
-    uint32_t len;
-
-    qrdma_wait_until(w->v->dev, qrdma_ring_get(ring, &head, &len));
-    g_assert_cmpint(verbs_status(w), !=, 0xff);
-    return verbs_status(w);
+    qrdma_reap_commands(w->v->dev, 1);
+    g_assert_cmpint(qrdma_status_of(&w->cmd), !=, QRDMA_NO_STATUS);
+    return qrdma_status_of(&w->cmd);
 }
 
 struct virtio_rdma_reg_user_mr_req verbs_reg_mr_req(QRdmaPd *pd)

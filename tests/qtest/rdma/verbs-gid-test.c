@@ -243,7 +243,7 @@ static void test_late(void)
     for (int i = 0; i < 10; i++) {
         verbs_check_works(&p, i + 1);
     }
-    g_assert_cmphex(verbs_status(&w), ==, 0xff);
+    g_assert_cmphex(qrdma_status_of(&w.cmd), ==, QRDMA_NO_STATUS);
     assert_ok(verbs_release_cmd(&w));
     assert_ok(try_path(&p, 5));
 }

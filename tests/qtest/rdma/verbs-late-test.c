@@ -27,7 +27,7 @@ static void test_traffic_goes_on(void)
     for (int i = 0; i < 10; i++) {
         verbs_check_works(&p, i + 1);
     }
-    g_assert_cmphex(verbs_status(&w), ==, 0xff);
+    g_assert_cmphex(qrdma_status_of(&w.cmd), ==, QRDMA_NO_STATUS);
     assert_ok(verbs_release_cmd(&w));
 }
 
@@ -103,7 +103,7 @@ static void test_guest_changes_the_request(void)
     g_autoptr(Verbs) v = verbs_new(NULL);
     QRdmaPd *pd = qrdma_alloc_pd(v->dev);
     VerbsWaiting w = late_reg_mr(v, pd);
-    uint64_t req = w.rsp - 2048 + 1;
+    uint64_t req = w.cmd.req + 1;
     uint64_t iova = cpu_to_le64(0x5000);
     g_autofree char *objects = NULL;
 
@@ -122,7 +122,7 @@ static void test_guest_changes_the_command(void)
     QRdmaPd *pd = qrdma_alloc_pd(v->dev);
     VerbsWaiting w = late_reg_mr(v, pd);
 
-    qtest_writeb(v->host->qts, w.rsp - 2048, VIRTIO_RDMA_CMD_CREATE_PD);
+    qtest_writeb(v->host->qts, w.cmd.req, VIRTIO_RDMA_CMD_CREATE_PD);
     fake_verbs_tell(v->fake, "release");
     verbs_await_status(&w);
     verbs_await_count(v, "mr", 0);
@@ -297,7 +297,7 @@ static void test_error_during_a_query(void)
     fake_verbs_tell(v->fake, "event QP_FATAL 0x%x", p.a->wire_qpn);
     qrdma_expect_event(v->dev, RDMA_EVENT_QP_FATAL, p.a->qpn);
     assert_ok(verbs_release_cmd(&w));
-    qrdma_read(v->dev, w.rsp + 1, &rsp, sizeof(rsp));
+    qrdma_read(v->dev, w.cmd.rsp + 1, &rsp, sizeof(rsp));
     g_assert_cmpint(rsp.qp_state, ==, RDMA_QPS_ERR);
     g_assert_cmpint(rsp.cur_qp_state, ==, RDMA_QPS_ERR);
     check_flushes(&p);
@@ -404,13 +404,11 @@ static void test_miscounted_during_a_destroy(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
     QRdma *d = v->dev;
-    QRdmaRing *ring;
     struct virtio_rdma_qpn destroy;
     unsigned fatal = 0;
     RdmaEvent event;
     VerbsWaiting w;
     VerbsPair p;
-    uint64_t mem;
 
     d->direct = true;
     verbs_restart(v);
@@ -421,16 +419,10 @@ static void test_miscounted_during_a_destroy(void)
     }
     fake_verbs_tell(v->fake, "delay destroy_qp");
     /* DESTROY_QP, which the bottom half finds */
-    ring = qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ);
-    mem = qrdma_alloc(d, 4096);
-    w = (VerbsWaiting) { v, mem + 2048 };
     destroy.qpn = cpu_to_le32(p.a->qpn);
-    qtest_writeb(v->host->qts, mem, VIRTIO_RDMA_CMD_DESTROY_QP);
-    qtest_writeb(v->host->qts, w.rsp, 0xff);
-    qrdma_write(d, mem + 1, &destroy, sizeof(destroy));
-    qrdma_ring_add(ring, (QRdmaDesc []) {
-        { mem, 1 + sizeof(destroy) }, { w.rsp, 1, true },
-    }, 2);
+    w.v = v;
+    w.cmd = qrdma_enqueue(d, VIRTIO_RDMA_CMD_DESTROY_QP, &destroy,
+                          sizeof(destroy), 0);
     qrdma_direct_set_producer(d, &p.a->sq, 1 << 20);
     qrdma_doorbell(d, QRDMA_DIRECT_DOORBELL, p.a->qpn);
     fake_verbs_tell(v->fake, "await destroy_qp");

@@ -313,7 +313,7 @@ static void test_completions_during_resize(void)
         qrdma_post(qp, qrdma_wr(RDMA_WR_RDMA_WRITE, i, NULL));
     }
     qrdma_wait_until(v->dev, qrdma_reap(&qp->sq) == 10);
-    g_assert_cmphex(verbs_status(&w), ==, 0xff);
+    g_assert_cmphex(qrdma_status_of(&w.cmd), ==, QRDMA_NO_STATUS);
     assert_ok(verbs_release_cmd(&w));
     for (int i = 0; i < 10; i++) {
         qrdma_expect(cq, i, RDMA_WC_SUCCESS);

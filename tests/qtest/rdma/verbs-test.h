@@ -87,7 +87,7 @@ void verbs_offer_send(VerbsPair *p, uint8_t seed);
 /* A command that waits in the control queue. */
 typedef struct VerbsWaiting {
     Verbs *v;
-    uint64_t rsp;                   /* guest address of the status */
+    QRdmaWaiting cmd;
 } VerbsWaiting;
 
 /* Send a command, and do not wait for its answer. */
@@ -98,8 +98,6 @@ VerbsWaiting verbs_hold_cmd(Verbs *v, const char *verb, uint8_t cmd,
                             const void *req, size_t len, size_t rsp_len);
 /* Release the host, and wait for the answer. */
 uint8_t verbs_release_cmd(const VerbsWaiting *w);
-/* 0xff: there is no answer yet */
-uint8_t verbs_status(const VerbsWaiting *w);
 uint8_t verbs_await_status(const VerbsWaiting *w);
 /* The request REG_USER_MR of one page. */
 struct virtio_rdma_reg_user_mr_req verbs_reg_mr_req(QRdmaPd *pd);
