@@ -136,15 +136,9 @@ static void node_to_absent(Node *n)
 static void node_post(Node *n, uint64_t wr_id, unsigned frames)
 {
     RdmaSge sge = qrdma_sge(n->mr, 0, frames * PAYLOAD);
-    RdmaSendWr wr = {
-        .wr_id = wr_id,
-        .opcode = RDMA_WR_RDMA_WRITE,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .num_sge = 1,
-        .sg_list = &sge,
-        .wr.rdma = { n->mr->iova, n->rkey },
-    };
+    RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, wr_id, &sge, n->mr, 0);
 
+    wr.wr.rdma.rkey = n->rkey;
     qrdma_post_send(n->qp, &wr);
 }
 

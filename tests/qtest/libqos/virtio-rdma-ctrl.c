@@ -150,8 +150,7 @@ void qrdma_reap_commands(QRdma *d, unsigned n)
 uint8_t qrdma_query_port(QRdma *d, uint8_t port,
                          struct virtio_rdma_query_port_rsp *rsp)
 {
-    return qrdma_cmd(d, VIRTIO_RDMA_CMD_QUERY_PORT, &port, sizeof(port),
-                     rsp, sizeof(*rsp));
+    return qrdma_call(d, QUERY_PORT, &port, rsp);
 }
 
 uint8_t qrdma_query_pkey(QRdma *d, uint32_t port, uint16_t index,
@@ -161,8 +160,7 @@ uint8_t qrdma_query_pkey(QRdma *d, uint32_t port, uint16_t index,
         .port = cpu_to_le32(port), .index = cpu_to_le16(index),
     };
     struct virtio_rdma_query_pkey_rsp rsp = {};
-    uint8_t status = qrdma_cmd(d, VIRTIO_RDMA_CMD_QUERY_PKEY,
-                               &req, sizeof(req), &rsp, sizeof(rsp));
+    uint8_t status = qrdma_call(d, QUERY_PKEY, &req, &rsp);
 
     *pkey = le16_to_cpu(rsp.pkey);
     return status;
@@ -178,7 +176,7 @@ uint8_t qrdma_add_gid_full(QRdma *d, uint16_t index, const uint8_t *gid,
     };
 
     memcpy(req.gid, gid, sizeof(req.gid));
-    return qrdma_cmd(d, VIRTIO_RDMA_CMD_ADD_GID, &req, sizeof(req), NULL, 0);
+    return qrdma_call_void(d, ADD_GID, &req);
 }
 
 uint8_t qrdma_add_gid(QRdma *d, uint16_t index, const uint8_t *gid)
@@ -197,7 +195,7 @@ uint8_t qrdma_add_gid_vlan(QRdma *d, uint16_t index, const uint8_t *gid,
     };
 
     memcpy(req.gid, gid, sizeof(req.gid));
-    return qrdma_cmd(d, VIRTIO_RDMA_CMD_ADD_GID, &req, sizeof(req), NULL, 0);
+    return qrdma_call_void(d, ADD_GID, &req);
 }
 
 uint8_t qrdma_query_counters(QRdma *d, uint8_t port, uint64_t *values)
@@ -237,7 +235,7 @@ uint8_t qrdma_del_gid(QRdma *d, uint16_t index, uint32_t port)
         .index = cpu_to_le16(index), .port_num = cpu_to_le32(port),
     };
 
-    return qrdma_cmd(d, VIRTIO_RDMA_CMD_DEL_GID, &req, sizeof(req), NULL, 0);
+    return qrdma_call_void(d, DEL_GID, &req);
 }
 
 /* GID @index of the host's RDMA device; a double has none in sysfs. */
@@ -355,8 +353,7 @@ uint8_t qrdma_req_notify_cq(QRdmaCq *cq, uint32_t flags)
         .cqn = cpu_to_le32(cq->cqn), .flags = cpu_to_le32(flags),
     };
 
-    return qrdma_cmd(cq->dev, VIRTIO_RDMA_CMD_REQ_NOTIFY_CQ,
-                     &req, sizeof(req), NULL, 0);
+    return qrdma_call_void(cq->dev, REQ_NOTIFY_CQ, &req);
 }
 
 uint8_t qrdma_resize_cq(QRdmaCq *cq, uint32_t cqe, uint32_t used)
@@ -590,8 +587,7 @@ uint8_t qrdma_modify_qp(QRdmaQp *qp, uint32_t mask, const RdmaQpAttr *attr)
     };
 
     qrdma_encode_qp_attr(&req.attr, attr);
-    return qrdma_cmd(qp->dev, VIRTIO_RDMA_CMD_MODIFY_QP, &req, sizeof(req),
-                     NULL, 0);
+    return qrdma_call_void(qp->dev, MODIFY_QP, &req);
 }
 
 uint8_t qrdma_modify_qp_state(QRdmaQp *qp, RdmaQpState state)
@@ -607,8 +603,7 @@ uint8_t qrdma_query_qp(QRdmaQp *qp, RdmaQpAttr *attr)
         .qpn = cpu_to_le32(qp->qpn), .attr_mask = cpu_to_le32(UINT32_MAX),
     };
     struct virtio_rdma_qp_attr rsp = {};
-    uint8_t status = qrdma_cmd(qp->dev, VIRTIO_RDMA_CMD_QUERY_QP,
-                               &req, sizeof(req), &rsp, sizeof(rsp));
+    uint8_t status = qrdma_call(qp->dev, QUERY_QP, &req, &rsp);
 
     COPY_QP_ATTR(attr, &rsp);
     return status;

@@ -57,8 +57,7 @@ QRdmaCq *qrdma_create_direct_cq(QRdma *d, uint32_t cqe, QRdmaEq *eq)
     cq->cqe = cqe;
     cq->eq = eq;
     qrdma_direct_cq_init(cq, &req);
-    assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_CQ, &req, sizeof(req), &rsp,
-                        sizeof(rsp)));
+    assert_ok(qrdma_call(d, CREATE_CQ, &req, &rsp));
     cq->cqn = le32_to_cpu(rsp.cqn);
     return cq;
 }
@@ -84,8 +83,7 @@ uint8_t qrdma_resize_direct_cq(QRdmaCq *cq, uint32_t cqe)
     use_memory(cq, shift, mem);
     write_word(d, COUNTER(cq, consumer), consumer);
     write_word(d, COUNTER(cq, arm), cq->arm);
-    status = qrdma_cmd(d, VIRTIO_RDMA_CMD_RESIZE_CQ, &req, sizeof(req), NULL,
-                       0);
+    status = qrdma_call_void(d, RESIZE_CQ, &req);
     if (status != VIRTIO_RDMA_S_OK) {
         *cq = old;
         return status;
@@ -150,8 +148,7 @@ uint8_t qrdma_try_create_eq(QRdma *d, uint32_t cqe, uint32_t *eqn)
         .cqe = cpu_to_le32(cqe), .flags = cpu_to_le32(VIRTIO_RDMA_CQ_EVENTS),
     };
     struct virtio_rdma_cqn rsp = {};
-    uint8_t status = qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_CQ, &req,
-                               sizeof(req), &rsp, sizeof(rsp));
+    uint8_t status = qrdma_call(d, CREATE_CQ, &req, &rsp);
 
     *eqn = le32_to_cpu(rsp.cqn);
     return status;
@@ -211,8 +208,7 @@ bool qrdma_eq_get(QRdmaEq *eq, uint32_t *cqn)
 uint8_t qrdma_destroy_eq(QRdmaEq *eq)
 {
     struct virtio_rdma_cqn req = { .cqn = cpu_to_le32(eq->eqn) };
-    uint8_t status = qrdma_cmd(eq->dev, VIRTIO_RDMA_CMD_DESTROY_CQ, &req,
-                               sizeof(req), NULL, 0);
+    uint8_t status = qrdma_call_void(eq->dev, DESTROY_CQ, &req);
 
     if (status == VIRTIO_RDMA_S_OK) {
         qrdma_ring_renew(eq->ring);

@@ -105,8 +105,7 @@ uint8_t qrdma_set_shadow(QRdma *d, uint16_t page, uint64_t addr)
         .addr = cpu_to_le64(addr ? qrdma_dma(d, addr) : 0),
     };
 
-    return qrdma_cmd(d, VIRTIO_RDMA_CMD_SET_SHADOW, &req, sizeof(req), NULL,
-                     0);
+    return qrdma_call_void(d, SET_SHADOW, &req);
 }
 
 bool qrdma_direct_awake(QRdma *d, const QRdmaWq *wq)

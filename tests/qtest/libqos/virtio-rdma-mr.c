@@ -88,8 +88,7 @@ static void mr_register(QRdmaMr *mr, uint32_t access)
     };
     struct virtio_rdma_mr_rsp rsp;
 
-    assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_REG_USER_MR, &req, sizeof(req), &rsp,
-                        sizeof(rsp)));
+    assert_ok(qrdma_call(d, REG_USER_MR, &req, &rsp));
     mr_take_keys(mr, &rsp, access & (RDMA_ACCESS_REMOTE | RDMA_ACCESS_FLUSH));
 }
 
@@ -135,8 +134,7 @@ QRdmaMr *qrdma_get_dma_mr(QRdmaPd *pd, uint32_t access)
     };
     struct virtio_rdma_mr_rsp rsp;
 
-    assert_ok(qrdma_cmd(pd->dev, VIRTIO_RDMA_CMD_GET_DMA_MR, &req, sizeof(req),
-                        &rsp, sizeof(rsp)));
+    assert_ok(qrdma_call(pd->dev, GET_DMA_MR, &req, &rsp));
     mr_take_keys(mr, &rsp, false);
     return mr;
 }
@@ -151,8 +149,7 @@ QRdmaMr *qrdma_alloc_mr(QRdmaPd *pd, uint32_t access, uint32_t max_num_sg)
     };
     struct virtio_rdma_mr_rsp rsp;
 
-    assert_ok(qrdma_cmd(pd->dev, VIRTIO_RDMA_CMD_CREATE_MR, &req, sizeof(req),
-                        &rsp, sizeof(rsp)));
+    assert_ok(qrdma_call(pd->dev, CREATE_MR, &req, &rsp));
     /* REG_MR decides which rights the region has */
     mr_take_keys(mr, &rsp, true);
     return mr;
@@ -176,8 +173,7 @@ uint8_t qrdma_map_mr_sg(QRdmaMr *mr, uint64_t iova, uint64_t length)
         .length = cpu_to_le64(length),
         .pages = cpu_to_le64(qrdma_dma(d, mr->table)),
     };
-    status = qrdma_cmd(d, VIRTIO_RDMA_CMD_MAP_MR_SG, &req, sizeof(req),
-                       &rsp, sizeof(rsp));
+    status = qrdma_call(d, MAP_MR_SG, &req, &rsp);
     if (status == VIRTIO_RDMA_S_OK) {
         g_assert_cmpuint(le32_to_cpu(rsp.npages), ==, mr->npages);
     }

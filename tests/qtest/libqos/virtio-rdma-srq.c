@@ -22,8 +22,7 @@ static uint8_t send_create(QRdma *d,
                            uint32_t *srqn)
 {
     struct virtio_rdma_srqn rsp = {};
-    uint8_t status = qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_SRQ,
-                               req, sizeof(*req), &rsp, sizeof(rsp));
+    uint8_t status = qrdma_call(d, CREATE_SRQ, req, &rsp);
 
     *srqn = le32_to_cpu(rsp.srqn);
     return status;
@@ -77,16 +76,14 @@ uint8_t qrdma_modify_srq(QRdmaSrq *srq, uint32_t limit)
         .srqn = cpu_to_le32(srq->srqn), .limit = cpu_to_le32(limit),
     };
 
-    return qrdma_cmd(srq->dev, VIRTIO_RDMA_CMD_MODIFY_SRQ, &req, sizeof(req),
-                     NULL, 0);
+    return qrdma_call_void(srq->dev, MODIFY_SRQ, &req);
 }
 
 uint8_t qrdma_query_srq(QRdmaSrq *srq, RdmaSrqAttr *attr)
 {
     struct virtio_rdma_srqn req = { .srqn = cpu_to_le32(srq->srqn) };
     struct virtio_rdma_query_srq_rsp rsp = {};
-    uint8_t status = qrdma_cmd(srq->dev, VIRTIO_RDMA_CMD_QUERY_SRQ,
-                               &req, sizeof(req), &rsp, sizeof(rsp));
+    uint8_t status = qrdma_call(srq->dev, QUERY_SRQ, &req, &rsp);
 
     *attr = (RdmaSrqAttr) {
         .srqn = srq->srqn,
@@ -130,8 +127,7 @@ uint8_t qrdma_alloc_mw(QRdmaPd *pd, RdmaMwType type, QRdmaMw *mw)
         .pdn = cpu_to_le32(pd->pdn), .type = cpu_to_le32(type),
     };
     struct virtio_rdma_alloc_mw_rsp rsp = {};
-    uint8_t status = qrdma_cmd(pd->dev, VIRTIO_RDMA_CMD_ALLOC_MW,
-                               &req, sizeof(req), &rsp, sizeof(rsp));
+    uint8_t status = qrdma_call(pd->dev, ALLOC_MW, &req, &rsp);
 
     *mw = (QRdmaMw) {
         .dev = pd->dev,

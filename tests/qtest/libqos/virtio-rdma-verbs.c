@@ -159,8 +159,14 @@ RdmaSendWr qrdma_rdma_wr(RdmaWrOpcode opcode, uint64_t wr_id,
 {
     RdmaSendWr wr = qrdma_wr(opcode, wr_id, sge);
 
-    wr.wr.rdma.remote_addr = mr->iova + offset;
-    wr.wr.rdma.rkey = mr->rkey;
+    if (opcode == RDMA_WR_ATOMIC_CMP_AND_SWP ||
+        opcode == RDMA_WR_ATOMIC_FETCH_AND_ADD) {
+        wr.wr.atomic.remote_addr = mr->iova + offset;
+        wr.wr.atomic.rkey = mr->rkey;
+    } else {
+        wr.wr.rdma.remote_addr = mr->iova + offset;
+        wr.wr.rdma.rkey = mr->rkey;
+    }
     return wr;
 }
 
@@ -173,6 +179,14 @@ RdmaSendWr qrdma_ud_wr(uint64_t wr_id, const RdmaSge *sge, const QRdmaQp *to,
     wr.wr.ud.remote_qkey = to->type == RDMA_QPT_GSI ? RDMA_GSI_QKEY
                                                     : QRDMA_QKEY;
     wr.wr.ud.av = qrdma_av(to->dev, gid_index);
+    return wr;
+}
+
+RdmaSendWr qrdma_invalidate_wr(uint64_t wr_id, uint32_t rkey)
+{
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_LOCAL_INV, wr_id, NULL);
+
+    wr.ex.invalidate_rkey = rkey;
     return wr;
 }
 

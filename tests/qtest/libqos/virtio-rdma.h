@@ -603,13 +603,15 @@ RdmaAv qrdma_av(QRdma *to, uint8_t gid_index);
 
 /* A signaled WR of one SGE, or of none if @sge is NULL */
 RdmaSendWr qrdma_wr(RdmaWrOpcode opcode, uint64_t wr_id, const RdmaSge *sge);
-/* The same, with @mr at @offset as its remote memory */
+/* The same, also of an atomic, with @mr at @offset as its remote memory */
 RdmaSendWr qrdma_rdma_wr(RdmaWrOpcode opcode, uint64_t wr_id,
                          const RdmaSge *sge, const QRdmaMr *mr,
                          uint64_t offset);
 /* A datagram to @to, which has QRDMA_QKEY or is a GSI QP */
 RdmaSendWr qrdma_ud_wr(uint64_t wr_id, const RdmaSge *sge, const QRdmaQp *to,
                        uint8_t gid_index);
+/* An invalidation of a key of a region or a window */
+RdmaSendWr qrdma_invalidate_wr(uint64_t wr_id, uint32_t rkey);
 /* A bind of @mw, which gets the next key, to a part of @mr */
 RdmaSendWr qrdma_bind_wr(const QRdmaMw *mw, const QRdmaMr *mr, uint64_t offset,
                          uint64_t length, uint32_t access);

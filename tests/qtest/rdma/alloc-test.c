@@ -164,8 +164,7 @@ static void undo_mr(Fixture *f)
 {
     uint32_t mrn = cpu_to_le32(f->made);
 
-    assert_ok(qrdma_cmd(f->d, VIRTIO_RDMA_CMD_DEREG_MR, &mrn, sizeof(mrn),
-                        NULL, 0));
+    assert_ok(qrdma_call_void(f->d, DEREG_MR, &mrn));
 }
 
 static uint8_t try_srq(Fixture *f)

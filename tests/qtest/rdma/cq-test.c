@@ -424,12 +424,11 @@ static void test_stopped_vm(void)
 /* Send one message from a to b, and take both completions. */
 static void message(TestPair *t, uint32_t flags)
 {
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND, 1, NULL);
+
+    wr.send_flags |= flags;
     qrdma_recv(t->b, 2, NULL);
-    qrdma_post_send(t->a, &(RdmaSendWr) {
-        .wr_id = 1,
-        .opcode = RDMA_WR_SEND,
-        .send_flags = RDMA_SEND_SIGNALED | flags,
-    });
+    qrdma_post_send(t->a, &wr);
     qrdma_expect_wc(t->cq_b, 2, RDMA_WC_RECV, NULL);
     qrdma_expect_wc(t->cq_a, 1, RDMA_WC_SEND, NULL);
 }

@@ -54,12 +54,9 @@ static Loop loop_with_events(uint32_t buffers)
 
 static void post(Loop *l, uint64_t wr_id, uint32_t flags)
 {
-    RdmaSendWr wr = {
-        .wr_id = wr_id,
-        .opcode = RDMA_WR_SEND,
-        .send_flags = RDMA_SEND_SIGNALED | flags,
-    };
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND, wr_id, NULL);
 
+    wr.send_flags |= flags;
     qrdma_post_send(l->qp, &wr);
 }
 

@@ -28,16 +28,10 @@ static TestPair event_pair(unsigned buffers)
 static void bad_write(TestPair *t)
 {
     RdmaSge sge = qrdma_sge(t->mr_a, 0, 8);
+    RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, t->mr_b, 0);
 
-    qrdma_post_send(t->a, &(RdmaSendWr) {
-        .wr_id = 1,
-        .opcode = RDMA_WR_RDMA_WRITE,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .sg_list = &sge,
-        .num_sge = 1,
-        .wr.rdma = { t->mr_b->iova, t->mr_b->rkey ^ 1 },
-    });
-    qrdma_expect(t->cq_a, 1, RDMA_WC_REM_ACCESS_ERR);
+    wr.wr.rdma.rkey ^= 1;
+    qrdma_post_expect(t->a, wr, RDMA_WC_REM_ACCESS_ERR);
 }
 
 static void set_link(QRdma *d, bool up)

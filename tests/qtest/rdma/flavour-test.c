@@ -276,6 +276,7 @@ static void test_all_addresses_go_through_the_iommu(void)
     QRdma *d = iommu_device(&m);
     TestPair t = pair_on(d, IOMMU_FEATURES);
     QRdmaMr *dma, *fast;
+    RdmaSendWr wr;
     RdmaSge sge;
 
     check_messages(&t, 20);
@@ -304,15 +305,9 @@ static void test_all_addresses_go_through_the_iommu(void)
     });
     qrdma_expect_wc(t.cq_a, 1, RDMA_WC_REG_MR, NULL);
     sge = qrdma_sge(t.mr_a, 0, 8);
-    qrdma_post_send(t.a, &(RdmaSendWr) {
-        .wr_id = 2,
-        .opcode = RDMA_WR_ATOMIC_FETCH_AND_ADD,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .num_sge = 1,
-        .sg_list = &sge,
-        .wr.atomic = { 0x9000, 0x77, 0, fast->rkey },
-    });
-    qrdma_expect_wc(t.cq_a, 2, RDMA_WC_FETCH_ADD, NULL);
+    wr = qrdma_rdma_wr(RDMA_WR_ATOMIC_FETCH_AND_ADD, 2, &sge, fast, 0);
+    wr.wr.atomic.compare_add = 0x77;
+    qrdma_post_expect_wc(t.a, wr, RDMA_WC_FETCH_ADD);
     g_assert_cmphex(qtest_readb(d->host->qts, fast->pages[0]), ==, 0x77);
     iommu_close(&m, d);
 }
@@ -356,15 +351,9 @@ static void test_page_tables_go_through_the_iommu(void)
     req.pages = cpu_to_le64(qrdma_dma(d, root));
     assert_ok(qrdma_reg_user_mr(d, &req, &rsp));
     qrdma_mr_fill(t.mr_a, 0, 12000, 7);
-    qrdma_post_send(t.a, &(RdmaSendWr) {
-        .wr_id = 3,
-        .opcode = RDMA_WR_RDMA_WRITE,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .num_sge = 1,
-        .sg_list = &sge,
-        .wr.rdma = { mr.iova, le32_to_cpu(rsp.rkey) },
-    });
-    qrdma_expect(t.cq_a, 3, RDMA_WC_SUCCESS);
+    mr.rkey = le32_to_cpu(rsp.rkey);
+    qrdma_post_expect(t.a, qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 3, &sge, &mr, 0),
+                      RDMA_WC_SUCCESS);
     qrdma_mr_check(&mr, 0, 12000, 7);
     iommu_close(&m, d);
 }

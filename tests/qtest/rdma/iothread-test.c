@@ -390,9 +390,7 @@ static void test_engine_runs_while_the_iothread_is_put_off(void)
     uint32_t qpn = cpu_to_le32(spare->qpn);
     uint32_t modify[2] = { srqn, 0 };
     RdmaSge sge = qrdma_sge(t->b.mr, 0, 100);
-    uint8_t wqe[QRDMA_WQE_ROOM];
     uint64_t bell;
-    size_t size;
 
     check_works(t, 1);
     put(&t->b, &t->a, 2);
@@ -406,15 +404,8 @@ static void test_engine_runs_while_the_iothread_is_put_off(void)
     qrdma_wait_until(t->b.d, is_asleep(&t->b));
 
     /* A send of b without a doorbell */
-    size = qrdma_encode_send(t->b.qp, &(RdmaSendWr) {
-        .wr_id = 3,
-        .opcode = RDMA_WR_RDMA_WRITE,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .sg_list = &sge,
-        .num_sge = 1,
-        .wr.rdma = { t->a.mr->iova, t->a.mr->rkey },
-    }, wqe);
-    qrdma_direct_post(t->b.d, &t->b.qp->sq, wqe, size);
+    qrdma_put_send(t->b.qp, qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 3, &sge, t->a.mr,
+                                          0));
 
     enqueue_to(d, VIRTIO_RDMA_CMD_QUERY_SRQ, &srqn, sizeof(srqn),
                (QRdmaDesc[]) { { mem, 1, true }, { bell, 4, true },

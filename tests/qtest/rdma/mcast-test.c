@@ -188,8 +188,7 @@ static void send_to(QRdmaQp *qp, const uint8_t *gid, uint64_t wr_id)
     wr.wr.ud.remote_qkey = QRDMA_QKEY;
     wr.wr.ud.av = qrdma_av(qp->dev, gid == group4);
     memcpy(wr.wr.ud.av.dgid, gid, RDMA_GID_LEN);
-    qrdma_post_send(qp, &wr);
-    qrdma_expect(qp->send_cq, wr_id, RDMA_WC_SUCCESS);
+    qrdma_post_expect(qp, wr, RDMA_WC_SUCCESS);
 }
 
 static void post_recv(QRdmaQp *qp, QRdmaMr *mr, uint64_t wr_id)

@@ -535,12 +535,10 @@ void trip_post_all(NetEnd *from, NetEnd *to, unsigned round)
     wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 2, &src, to->mr, TARGET);
     wr.send_flags = 0;
     qrdma_post_send(from->qp, &wr);
-    wr = qrdma_rdma_wr(RDMA_WR_RDMA_READ, 3, &read_to, to->mr, READ_FROM);
-    qrdma_post_send(from->qp, &wr);
-    wr = qrdma_wr(RDMA_WR_ATOMIC_FETCH_AND_ADD, 4, &old);
-    wr.wr.atomic.remote_addr = to->mr->iova + COUNTER;
+    qrdma_post(from->qp, qrdma_rdma_wr(RDMA_WR_RDMA_READ, 3, &read_to, to->mr,
+                                       READ_FROM));
+    wr = qrdma_rdma_wr(RDMA_WR_ATOMIC_FETCH_AND_ADD, 4, &old, to->mr, COUNTER);
     wr.wr.atomic.compare_add = 3;
-    wr.wr.atomic.rkey = to->mr->rkey;
     qrdma_post_send(from->qp, &wr);
     wr = qrdma_wr(RDMA_WR_SEND, 5, NULL);
     wr.send_flags |= RDMA_SEND_INLINE;

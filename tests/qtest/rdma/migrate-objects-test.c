@@ -264,7 +264,6 @@ static void test_objects(void)
     World w = world_new();
     NetPair *p = &w.t->p;
     RdmaSrqAttr attr;
-    RdmaSendWr wr = qrdma_wr(RDMA_WR_LOCAL_INV, 30, NULL);
     unsigned recv = 0;
 
     check_all(&w);
@@ -303,8 +302,8 @@ static void test_objects(void)
     assert_status(qrdma_dereg_mr(w.region), BUSY);
     assert_ok(qrdma_dealloc_mw(&w.mw2));
     assert_ok(qrdma_dereg_mr(w.region));
-    wr.ex.invalidate_rkey = w.fast->lkey;
-    qrdma_post_expect_wc(p->b.qp, wr, RDMA_WC_LOCAL_INV);
+    qrdma_post_expect_wc(p->b.qp, qrdma_invalidate_wr(30, w.fast->lkey),
+                         RDMA_WC_LOCAL_INV);
     assert_ok(qrdma_dereg_mr(w.fast));
     assert_ok(qrdma_dereg_mr(&w.large));
     assert_ok(qrdma_detach_mcast(w.ud[1], group));

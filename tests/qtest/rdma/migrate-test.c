@@ -269,9 +269,7 @@ static void test_fast_registration(void)
         try_write(t, mr, 2 * i + 1);
         trip_move(t, 1, NULL);
         try_write(t, mr, 2 * i + 2);
-        wr = qrdma_wr(RDMA_WR_LOCAL_INV, 2, NULL);
-        wr.ex.invalidate_rkey = key;
-        qrdma_post_send(t->p.b.qp, &wr);
+        qrdma_post(t->p.b.qp, qrdma_invalidate_wr(2, key));
         trip_wait_wc(t, t->p.b.scq, 2, &wc);
         trip_move(t, 1, NULL);
     }
@@ -292,9 +290,7 @@ static void send_numbers(Trip *t, uint32_t from, uint32_t to)
         RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND_WITH_IMM, i, &sge);
 
         if (t->p.a.qp->type == RDMA_QPT_UD) {
-            wr.wr.ud.remote_qpn = t->p.b.qp->wire_qpn;
-            wr.wr.ud.remote_qkey = QRDMA_QKEY;
-            wr.wr.ud.av = qrdma_av(t->net.dev[1], 0);
+            wr.wr.ud = qrdma_ud_wr(i, &sge, t->p.b.qp, 0).wr.ud;
         }
         memcpy(wr.ex.imm_data, &i, sizeof(i));
         qrdma_mr_fill(t->p.a.mr, i * 1000, 1000, i);

@@ -117,10 +117,9 @@ void walk_free_objects(Walk *t)
 
 static void invalidate(Side *s, uint32_t key)
 {
-    RdmaSendWr wr = qrdma_wr(RDMA_WR_LOCAL_INV, 0, NULL);
+    RdmaSendWr wr = qrdma_invalidate_wr(0, key);
 
     wr.send_flags = 0;
-    wr.ex.invalidate_rkey = key;
     qrdma_post_send(s->end->qp, &wr);
 }
 
@@ -188,8 +187,7 @@ void walk_renew(Side *s)
     }
     mr->iova += 1ull << 32;
     req.mr = same_memory(s->end->mr, mr->iova, NET_ACCESS_ALL);
-    assert_ok(qrdma_cmd(mr->pd->dev, VIRTIO_RDMA_CMD_REREG_MR, &req,
-                        sizeof(req), &rsp, sizeof(rsp)));
+    assert_ok(qrdma_call(mr->pd->dev, REREG_MR, &req, &rsp));
     mr->rkey = le32_to_cpu(rsp.rkey);
     s->next[WAY_RENEWED] = (Way) { mr->iova, mr->rkey };
 }
@@ -256,11 +254,9 @@ void walk_post_datagrams(Walk *t, int side)
         uint32_t len = g_rand_int_range(t->rng, 0, UD_LEN + 1);
         uint32_t number = s->ud_sent++;
         RdmaSge sge = net_sge(s->end, SRC + from, len);
-        RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND_WITH_IMM, number, &sge);
+        RdmaSendWr wr = qrdma_ud_wr(number, &sge, to->ud, 0);
 
-        wr.wr.ud.remote_qpn = to->ud->wire_qpn;
-        wr.wr.ud.remote_qkey = QRDMA_QKEY;
-        wr.wr.ud.av = qrdma_av(t->net.dev[!side], 0);
+        wr.opcode = RDMA_WR_SEND_WITH_IMM;
         memcpy(wr.ex.imm_data, &number, sizeof(number));
         qrdma_post_send(s->ud, &wr);
         g_ptr_array_add(s->ud_data,

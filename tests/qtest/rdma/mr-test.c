@@ -213,8 +213,7 @@ static void test_flush_access(void)
         r.req.access = cpu_to_le32(RDMA_ACCESS_FLUSH_PERSISTENT);
         g_assert_cmpint(reg_try(&r, NULL), ==,
                         i ? VIRTIO_RDMA_S_NOTSUPP : VIRTIO_RDMA_S_INVAL);
-        g_assert_cmpint(qrdma_cmd(r.d, VIRTIO_RDMA_CMD_GET_DMA_MR, &dma,
-                                  sizeof(dma), &rsp, sizeof(rsp)), ==,
+        g_assert_cmpint(qrdma_call(r.d, GET_DMA_MR, &dma, &rsp), ==,
                         i ? VIRTIO_RDMA_S_PERM : VIRTIO_RDMA_S_INVAL);
     }
 }
@@ -235,8 +234,7 @@ static void test_unknown_pd(void)
         /* GET_DMA_MR's request is the start of CREATE_MR's */
         assert_status(qrdma_cmd(r.d, VIRTIO_RDMA_CMD_GET_DMA_MR, &create, 8,
                                 &rsp, sizeof(rsp)), NOENT);
-        assert_status(qrdma_cmd(r.d, VIRTIO_RDMA_CMD_CREATE_MR, &create,
-                                sizeof(create), &rsp, sizeof(rsp)), NOENT);
+        assert_status(qrdma_call(r.d, CREATE_MR, &create, &rsp), NOENT);
     }
 }
 
@@ -258,8 +256,7 @@ static void test_table_fills_and_empties(void)
                 g_assert_cmpuint(mr[i]->mrn, !=, mr[j]->mrn);
             }
         }
-        assert_status(qrdma_cmd(d, VIRTIO_RDMA_CMD_GET_DMA_MR,
-                                &req, sizeof(req), &rsp, sizeof(rsp)), NOMEM);
+        assert_status(qrdma_call(d, GET_DMA_MR, &req, &rsp), NOMEM);
         for (int i = 0; i < TEST_MAX_MR; i++) {
             same += mr[i]->lkey == old_lkey[mr[i]->mrn % TEST_MAX_MR];
             old_lkey[mr[i]->mrn % TEST_MAX_MR] = mr[i]->lkey;
@@ -283,8 +280,7 @@ static void test_dma_mr_never_grants_remote_access(void)
             .pdn = cpu_to_le32(pd->pdn),
             .access = cpu_to_le32(bit | RDMA_ACCESS_LOCAL_WRITE),
         };
-        assert_status(qrdma_cmd(d, VIRTIO_RDMA_CMD_GET_DMA_MR,
-                                &req, sizeof(req), &rsp, sizeof(rsp)), PERM);
+        assert_status(qrdma_call(d, GET_DMA_MR, &req, &rsp), PERM);
     }
     g_assert_cmphex(qrdma_get_dma_mr(pd, RDMA_ACCESS_LOCAL_WRITE)->rkey, ==,
                     0);
@@ -308,8 +304,7 @@ static void test_fast_mr_counts(void)
             .max_num_sg = cpu_to_le32(bad[i]),
         };
 
-        assert_status(qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_MR,
-                                &req, sizeof(req), &rsp, sizeof(rsp)), INVAL);
+        assert_status(qrdma_call(d, CREATE_MR, &req, &rsp), INVAL);
     }
     qrdma_alloc_mr(pd, RDMA_ACCESS_LOCAL_WRITE, 1);
     qrdma_alloc_mr(pd, RDMA_ACCESS_LOCAL_WRITE, max);

@@ -29,8 +29,7 @@ static void bind_mw(Pair *p, QRdmaMw *mw, uint64_t offset, uint64_t length,
 {
     RdmaSendWr wr = qrdma_bind_wr(mw, p->mr, offset, length, access);
 
-    qrdma_post_send(p->t.b, &wr);
-    qrdma_expect_wc(p->t.cq_b, 0xb1, RDMA_WC_BIND_MW, NULL);
+    qrdma_post_expect_wc(p->t.b, wr, RDMA_WC_BIND_MW);
     mw->rkey = wr.wr.bind.new_rkey;
 }
 
@@ -43,8 +42,7 @@ static void try_access(Pair *p, RdmaWrOpcode opcode, uint64_t addr,
 
     wr.wr.rdma.remote_addr = addr;
     wr.wr.rdma.rkey = rkey;
-    qrdma_post_send(p->t.a, &wr);
-    qrdma_expect(p->t.cq_a, 0xac, status);
+    qrdma_post_expect(p->t.a, wr, status);
     if (status != RDMA_WC_SUCCESS) {
         test_reconnect(&p->t);
     }
@@ -219,13 +217,8 @@ static void test_type_2_is_invalidated_first(void)
 
     assert_ok(qrdma_alloc_mw(p.t.pd, RDMA_MW_TYPE_2, &mw));
     bind_mw(&p, &mw, 0, 100, RDMA_ACCESS_REMOTE_READ);
-    wr = (RdmaSendWr) {
-        .wr_id = 0x10c,
-        .opcode = RDMA_WR_LOCAL_INV,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .ex.invalidate_rkey = mw.rkey,
-    };
-    qrdma_post_expect_wc(p.t.b, wr, RDMA_WC_LOCAL_INV);
+    qrdma_post_expect_wc(p.t.b, qrdma_invalidate_wr(0x10c, mw.rkey),
+                         RDMA_WC_LOCAL_INV);
     bind_mw(&p, &mw, 50, 100, RDMA_ACCESS_REMOTE_READ);
     try_access(&p, RDMA_WR_RDMA_READ, p.mr->iova + 50, 100, mw.rkey,
                RDMA_WC_SUCCESS);
@@ -251,16 +244,14 @@ static void test_bound_region_is_busy(void)
     }
     for (int i = 0; i < 2; i++) {
         assert_status(qrdma_dereg_mr(p.mr), BUSY);
-        assert_status(qrdma_cmd(p.t.dev, VIRTIO_RDMA_CMD_REREG_MR, &rereg,
-                                sizeof(rereg), &rsp, sizeof(rsp)), BUSY);
+        assert_status(qrdma_call(p.t.dev, REREG_MR, &rereg, &rsp), BUSY);
         try_access(&p, RDMA_WR_RDMA_READ, p.mr->iova, 100, mw[i].rkey,
                    RDMA_WC_SUCCESS);
         assert_ok(qrdma_dealloc_mw(&mw[i]));
         try_access(&p, RDMA_WR_RDMA_READ, p.mr->iova, 100, mw[i].rkey,
                    RDMA_WC_REM_ACCESS_ERR);
     }
-    assert_ok(qrdma_cmd(p.t.dev, VIRTIO_RDMA_CMD_REREG_MR, &rereg,
-                        sizeof(rereg), &rsp, sizeof(rsp)));
+    assert_ok(qrdma_call(p.t.dev, REREG_MR, &rereg, &rsp));
     assert_ok(qrdma_dereg_mr(p.mr));
 }
 

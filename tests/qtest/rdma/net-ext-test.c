@@ -22,12 +22,9 @@ static NetPair ud_pair(NetKind kind)
 static void datagram(NetEnd *from, NetEnd *to, uint8_t gid_index, uint8_t sl)
 {
     RdmaSge sge = net_sge(from, 0, LEN);
-    RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND, 1, &sge);
+    RdmaSendWr wr = qrdma_ud_wr(1, &sge, to->qp, gid_index);
     RdmaWc wc;
 
-    wr.wr.ud.remote_qpn = to->qp->wire_qpn;
-    wr.wr.ud.remote_qkey = QRDMA_QKEY;
-    wr.wr.ud.av = qrdma_av(to->dev, gid_index);
     wr.wr.ud.av.sl = sl;
     net_post_recv(to, 2, 0, GRH_LEN + LEN);
     qrdma_post_send(from->qp, &wr);

@@ -249,8 +249,7 @@ static void send_region(Plug *t, QRdmaMr *mr, RdmaWcStatus status)
     RdmaSge sge = qrdma_sge(mr, 0, LEN);
     RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, t->p.a.mr, 0);
 
-    qrdma_post_send(t->p.b.qp, &wr);
-    qrdma_expect(t->p.b.scq, 1, status);
+    qrdma_post_expect(t->p.b.qp, wr, status);
     if (status == RDMA_WC_SUCCESS) {
         check_same(t, t->p.a.mr, 0, 0, LEN);
     } else {

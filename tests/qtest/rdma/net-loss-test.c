@@ -380,16 +380,14 @@ static void test_bad_link(NetKind kind)
 
         qrdma_mr_fill(p.a.mr, 0, 20000, round);
         net_post_recv(&p.b, round, 0, 20000);
-        wr = qrdma_wr(RDMA_WR_SEND, 1, &sge);
-        qrdma_post_send(p.a.qp, &wr);
-        wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 2, &sge, p.b.mr, 30000);
-        qrdma_post_send(p.a.qp, &wr);
-        wr = qrdma_rdma_wr(RDMA_WR_RDMA_READ, 3, &back, p.b.mr, 30000);
-        qrdma_post_send(p.a.qp, &wr);
-        wr = qrdma_wr(RDMA_WR_ATOMIC_FETCH_AND_ADD, 4, &old);
-        wr.wr.atomic.remote_addr = p.b.mr->iova + 100000;
+        qrdma_post(p.a.qp, qrdma_wr(RDMA_WR_SEND, 1, &sge));
+        qrdma_post(p.a.qp, qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 2, &sge, p.b.mr,
+                                         30000));
+        qrdma_post(p.a.qp, qrdma_rdma_wr(RDMA_WR_RDMA_READ, 3, &back, p.b.mr,
+                                         30000));
+        wr = qrdma_rdma_wr(RDMA_WR_ATOMIC_FETCH_AND_ADD, 4, &old, p.b.mr,
+                           100000);
         wr.wr.atomic.compare_add = 1;
-        wr.wr.atomic.rkey = p.b.mr->rkey;
         qrdma_post_send(p.a.qp, &wr);
         for (int i = 1; i <= 4; i++) {
             wait_lossy(net, p.a.scq, &wc);

@@ -115,8 +115,7 @@ static void transfer(NetPair *p, RdmaWrOpcode opcode, QRdmaMr *local,
 
     wr.wr.rdma.remote_addr = remote_addr;
     wr.wr.rdma.rkey = rkey;
-    qrdma_post_send(p->a.qp, &wr);
-    qrdma_expect(p->a.scq, 5, status);
+    qrdma_post_expect(p->a.qp, wr, status);
 }
 
 static void test_large_pages(NetKind kind)
@@ -177,8 +176,7 @@ static void rereg(QRdmaMr *mr, uint32_t flags,
     };
     struct virtio_rdma_mr_rsp rsp;
 
-    assert_ok(qrdma_cmd(mr->pd->dev, VIRTIO_RDMA_CMD_REREG_MR, &req,
-                        sizeof(req), &rsp, sizeof(rsp)));
+    assert_ok(qrdma_call(mr->pd->dev, REREG_MR, &req, &rsp));
     take_keys(mr, &rsp);
 }
 
@@ -212,8 +210,7 @@ static void test_rereg_that_fails(NetKind kind)
 
     req.mr = make_region(p.b.pd, 0x9000000, 9000, 12, 0, &dummy);
     req.mr.pages = cpu_to_le64(1ull << 52);
-    assert_status(qrdma_cmd(p.b.dev, VIRTIO_RDMA_CMD_REREG_MR, &req,
-                            sizeof(req), &rsp, sizeof(rsp)), INVAL);
+    assert_status(qrdma_call(p.b.dev, REREG_MR, &req, &rsp), INVAL);
     qrdma_mr_fill(p.a.mr, 0, 9000, 3);
     transfer(&p, RDMA_WR_RDMA_WRITE, p.a.mr, 0, mr.iova, mr.rkey, 9000,
              RDMA_WC_SUCCESS);

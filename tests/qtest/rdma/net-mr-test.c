@@ -31,10 +31,8 @@ static void fast_register(NetEnd *e, QRdmaMr *mr, uint64_t iova,
 
 static void invalidate(NetEnd *e, uint32_t key)
 {
-    RdmaSendWr wr = qrdma_wr(RDMA_WR_LOCAL_INV, 0x10c, NULL);
-
-    wr.ex.invalidate_rkey = key;
-    qrdma_post_expect_wc(e->qp, wr, RDMA_WC_LOCAL_INV);
+    qrdma_post_expect_wc(e->qp, qrdma_invalidate_wr(0x10c, key),
+                         RDMA_WC_LOCAL_INV);
 }
 
 /* Assert that the peer can write to @mr, or cannot, as @works says. */
@@ -84,9 +82,8 @@ static void test_fast_mr_as_local_memory(NetKind kind)
     sge = qrdma_sge(mr, 0, 9000);
     wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 2, &sge, p.b.mr, 11);
     qrdma_post_send(p.a.qp, &wr);
-    wr = qrdma_wr(RDMA_WR_LOCAL_INV, 3, NULL);
+    wr = qrdma_invalidate_wr(3, mr->lkey);
     wr.send_flags |= RDMA_SEND_FENCE;
-    wr.ex.invalidate_rkey = mr->lkey;
     qrdma_expect_wc(p.a.scq, 0x1e6, RDMA_WC_REG_MR, NULL);
     qrdma_expect_wc(p.a.scq, 2, RDMA_WC_RDMA_WRITE, NULL);
     qrdma_mr_check(p.b.mr, 11, 9000, 7);

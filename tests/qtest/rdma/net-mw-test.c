@@ -32,8 +32,7 @@ static void bind_mw(Pair *w, uint64_t offset, uint64_t length,
 {
     RdmaSendWr wr = qrdma_bind_wr(&w->mw, w->mr, offset, length, access);
 
-    qrdma_post_send(w->p.b.qp, &wr);
-    qrdma_expect_wc(w->p.b.scq, 0xb1, RDMA_WC_BIND_MW, NULL);
+    qrdma_post_expect_wc(w->p.b.qp, wr, RDMA_WC_BIND_MW);
     w->mw.rkey = wr.wr.bind.new_rkey;
 }
 

@@ -218,8 +218,7 @@ static void test_bad_requests(NetKind kind)
             want = RDMA_WC_REM_INV_REQ_ERR;
             break;
         }
-        qrdma_post_send(p.a.qp, &wr);
-        qrdma_expect(p.a.scq, wr.wr_id, want);
+        qrdma_post_expect(p.a.qp, wr, want);
     }
 }
 

@@ -35,10 +35,9 @@ static void test_atomics_are_executed_once_each(NetKind kind)
 
     for (int i = 0; i < 24; i++) {
         RdmaSge sge = net_sge(&p.a, i * 8, 8);
-        RdmaSendWr wr = qrdma_wr(RDMA_WR_ATOMIC_FETCH_AND_ADD, i, &sge);
+        RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_ATOMIC_FETCH_AND_ADD, i, &sge,
+                                      p.b.mr, 0);
 
-        wr.wr.atomic.remote_addr = p.b.mr->iova;
-        wr.wr.atomic.rkey = p.b.mr->rkey;
         wr.wr.atomic.compare_add = 1;
         qrdma_post_send(p.a.qp, &wr);
     }
@@ -65,15 +64,13 @@ static void test_inline(NetKind kind)
         wr.send_flags |= RDMA_SEND_INLINE;
         wr.inline_data = data;
         wr.inline_len = len;
-        qrdma_post_send(p.a.qp, &wr);
-        qrdma_expect_wc(p.a.scq, len, RDMA_WC_RDMA_WRITE, &wc);
+        qrdma_post_expect_wc(p.a.qp, wr, RDMA_WC_RDMA_WRITE);
         qrdma_mr_read(p.b.mr, 64, got, len);
         g_assert_cmpmem(data, len, got, len);
 
         wr.opcode = RDMA_WR_SEND;
         net_post_recv(&p.b, 7, 500, 128);
-        qrdma_post_send(p.a.qp, &wr);
-        qrdma_expect_wc(p.a.scq, len, RDMA_WC_SEND, &wc);
+        qrdma_post_expect_wc(p.a.qp, wr, RDMA_WC_SEND);
         qrdma_expect_wc(p.b.rcq, 7, RDMA_WC_RECV, &wc);
         g_assert_cmpuint(wc.byte_len, ==, len);
         qrdma_mr_read(p.b.mr, 500, got, len);
@@ -112,8 +109,7 @@ static void test_gather_and_scatter(NetKind kind)
     wr = qrdma_rdma_wr(RDMA_WR_RDMA_READ, 3, from, p.b.mr, 50);
     wr.num_sge = 4;
     qrdma_mr_fill(p.b.mr, 50, 6000, 6);
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect_wc(p.a.scq, 3, RDMA_WC_RDMA_READ, &wc);
+    qrdma_post_expect_wc(p.a.qp, wr, RDMA_WC_RDMA_READ);
     qrdma_mr_check(p.a.mr, 0, 6000, 6);
 }
 
@@ -249,14 +245,12 @@ static void test_uc(NetKind kind)
             iface_send_one(&pair, RDMA_WR_SEND_WITH_IMM, lengths[i], i);
             wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, p.b.mr, 901);
             qrdma_mr_fill(p.a.mr, 3, lengths[i], i + 1);
-            qrdma_post_send(p.a.qp, &wr);
-            qrdma_expect_wc(p.a.scq, 1, RDMA_WC_RDMA_WRITE, &wc);
+            qrdma_post_expect_wc(p.a.qp, wr, RDMA_WC_RDMA_WRITE);
             /* the next request is after this one on the wire */
             wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE_WITH_IMM, 2, &sge, p.b.mr,
                                60001);
             net_post_recv(&p.b, 3, 0, 0);
-            qrdma_post_send(p.a.qp, &wr);
-            qrdma_expect_wc(p.a.scq, 2, RDMA_WC_RDMA_WRITE, &wc);
+            qrdma_post_expect_wc(p.a.qp, wr, RDMA_WC_RDMA_WRITE);
             qrdma_expect_wc(p.b.rcq, 3, RDMA_WC_RECV_RDMA_WITH_IMM, &wc);
             g_assert_cmpuint(wc.byte_len, ==, lengths[i]);
             qrdma_mr_check(p.b.mr, 901, lengths[i], i + 1);

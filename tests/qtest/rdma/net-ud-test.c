@@ -23,8 +23,7 @@ static void ud_send(NetPair *p, uint32_t len, uint8_t gid_index, uint8_t seed,
     qrdma_mr_fill(p->a.mr, 11, len, seed);
     qtest_memset(p->b.dev->host->qts, p->b.mr->pages[0], 0xcc, 4096);
     net_post_recv(&p->b, 100 + seed, 0, GRH_LEN + len);
-    qrdma_post_send(p->a.qp, &wr);
-    qrdma_expect_wc(p->a.scq, seed, RDMA_WC_SEND, &wc);
+    qrdma_post_expect_wc(p->a.qp, wr, RDMA_WC_SEND);
     qrdma_expect_wc(p->b.rcq, 100 + seed, RDMA_WC_RECV, &wc);
     g_assert_cmpuint(wc.byte_len, ==, GRH_LEN + len);
     g_assert_cmpuint(wc.src_qp, ==, p->a.qp->wire_qpn);
@@ -98,13 +97,11 @@ static void test_ud_longer_than_the_mtu_is_not_sent(NetKind kind)
     RdmaWc wc;
 
     net_post_recv(&p.b, 2, 0, 2 * mtu);
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
+    qrdma_post_expect_wc(p.a.qp, wr, RDMA_WC_SEND);
     /* the next one arrives first */
     sge.length = 8;
     wr.wr_id = 3;
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect_wc(p.a.scq, 3, RDMA_WC_SEND, &wc);
+    qrdma_post_expect_wc(p.a.qp, wr, RDMA_WC_SEND);
     qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
     g_assert_cmpuint(wc.byte_len, ==, GRH_LEN + 8);
 }
@@ -121,8 +118,7 @@ static void test_ud_inline(NetKind kind)
     wr.inline_data = data;
     wr.inline_len = sizeof(data);
     net_post_recv(&p.b, 2, 0, 200);
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
+    qrdma_post_expect_wc(p.a.qp, wr, RDMA_WC_SEND);
     qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
     g_assert_cmpuint(wc.byte_len, ==, GRH_LEN + sizeof(data));
     qrdma_mr_read(p.b.mr, GRH_LEN, got, sizeof(got));
@@ -139,8 +135,7 @@ static void test_wrong_qkey_is_dropped_and_counted(NetKind kind)
 
     net_post_recv(&p.b, 2, 0, 100);
     wr.wr.ud.remote_qkey = QRDMA_QKEY + 1;
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
+    qrdma_post_expect_wc(p.a.qp, wr, RDMA_WC_SEND);
     wr.wr_id = 3;
     wr.wr.ud.remote_qkey = QRDMA_QKEY;
     sge.length = 4;
@@ -252,8 +247,7 @@ static void test_ud_from_empty_gid_entry_fails(NetKind kind)
     }
     wr.wr.ud.av.sgid_index = 0;
     net_post_recv(&p.b, 2, 0, 100);
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
+    qrdma_post_expect_wc(p.a.qp, wr, RDMA_WC_SEND);
     qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
 }
 
@@ -269,11 +263,9 @@ static void test_ud_receive_buffer_too_small(NetKind kind)
     RdmaWc wc;
 
     net_post_recv(&p.b, 2, 0, GRH_LEN + 99);
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
+    qrdma_post_expect_wc(p.a.qp, wr, RDMA_WC_SEND);
     sge.length = 99;
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
+    qrdma_post_expect_wc(p.a.qp, wr, RDMA_WC_SEND);
     qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
     g_assert_cmpuint(wc.byte_len, ==, GRH_LEN + 99);
     qrdma_expect_none(p.b.rcq);
@@ -318,8 +310,7 @@ static void test_gsi_exchange(NetKind kind)
         net_post_recv(&p.b, 2, 0, 296);
         sge = net_sge(&p.a, 0, 256);
         wr = qrdma_ud_wr(1, &sge, p.b.qp, i % 2);
-        qrdma_post_send(p.a.qp, &wr);
-        qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
+        qrdma_post_expect_wc(p.a.qp, wr, RDMA_WC_SEND);
         qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
         g_assert_cmpuint(wc.src_qp, ==, RDMA_QPN_GSI);
         g_assert_cmpuint(wc.byte_len, ==, 296);
@@ -327,8 +318,7 @@ static void test_gsi_exchange(NetKind kind)
 
         sge = net_sge(&p.b, GRH_LEN, 256);
         wr = qrdma_ud_wr(3, &sge, p.a.qp, i % 2);
-        qrdma_post_send(p.b.qp, &wr);
-        qrdma_expect_wc(p.b.scq, 3, RDMA_WC_SEND, &wc);
+        qrdma_post_expect_wc(p.b.qp, wr, RDMA_WC_SEND);
         qrdma_expect_wc(p.a.rcq, 10, RDMA_WC_RECV, &wc);
         qrdma_mr_check(p.a.mr, 5000 + GRH_LEN, 256, i);
     }

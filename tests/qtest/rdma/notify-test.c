@@ -26,15 +26,11 @@ static void message(TestPair *t, uint32_t flags)
 {
     RdmaSge from = qrdma_sge(t->mr_a, 0, 32);
     RdmaSge to = qrdma_sge(t->mr_b, 0, 32);
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND, 1, &from);
 
+    wr.send_flags |= flags;
     qrdma_recv(t->b, 2, &to);
-    qrdma_post_send(t->a, &(RdmaSendWr) {
-        .wr_id = 1,
-        .opcode = RDMA_WR_SEND,
-        .send_flags = RDMA_SEND_SIGNALED | flags,
-        .sg_list = &from,
-        .num_sge = 1,
-    });
+    qrdma_post_send(t->a, &wr);
     qrdma_expect_wc(t->cq_b, 2, RDMA_WC_RECV, NULL);
     qrdma_expect_wc(t->cq_a, 1, RDMA_WC_SEND, NULL);
 }

@@ -35,17 +35,11 @@ static Bench bench_new(void)
 static void write_once(Bench *b, int i)
 {
     RdmaSge sge = { .addr = 0x10000, .length = 8, .lkey = b->mr->lkey };
-    RdmaSendWr wr = {
-        .wr_id = i,
-        .opcode = RDMA_WR_RDMA_WRITE,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .num_sge = 1,
-        .sg_list = &sge,
-        .wr.rdma = { .remote_addr = 0x10800, .rkey = b->mr->rkey },
-    };
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_RDMA_WRITE, i, &sge);
 
-    qrdma_post_send(b->qp[i], &wr);
-    qrdma_expect(b->cq, i, RDMA_WC_SUCCESS);
+    wr.wr.rdma.remote_addr = 0x10800;
+    wr.wr.rdma.rkey = b->mr->rkey;
+    qrdma_post_expect(b->qp[i], wr, RDMA_WC_SUCCESS);
 }
 
 static uint64_t loopback(Bench *b, uint32_t n, const uint32_t *qpns)

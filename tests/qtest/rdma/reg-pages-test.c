@@ -70,14 +70,8 @@ static void write_through(Pair *p, uint64_t iova, uint32_t len, int at)
 
 static void invalidate(Pair *p)
 {
-    RdmaSendWr wr = {
-        .wr_id = 0x10c,
-        .opcode = RDMA_WR_LOCAL_INV,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .ex.invalidate_rkey = p->mr->lkey,
-    };
-
-    qrdma_post_expect(p->t.b, wr, RDMA_WC_SUCCESS);
+    qrdma_post_expect(p->t.b, qrdma_invalidate_wr(0x10c, p->mr->lkey),
+                      RDMA_WC_SUCCESS);
 }
 
 static void test_registers_what_it_carries(void)

@@ -436,8 +436,7 @@ static uint8_t set_shadow(Bench *b, uint16_t page, uint16_t flags,
         .addr = cpu_to_le64(addr),
     };
 
-    return qrdma_cmd(b->d, VIRTIO_RDMA_CMD_SET_SHADOW, &req, sizeof(req),
-                     NULL, 0);
+    return qrdma_call_void(b->d, SET_SHADOW, &req);
 }
 
 /* A command that fails leaves the shadow where it is. */

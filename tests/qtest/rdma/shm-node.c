@@ -71,19 +71,9 @@ uint64_t shm_icrc_errors(ShmNode *n)
 void shm_post_send_av(ShmNode *n, ShmNode *to, const RdmaAv *av)
 {
     RdmaSge sge = qrdma_sge(n->mr, 0, SHM_LEN);
-    RdmaSendWr wr = {
-        .wr_id = 1,
-        .opcode = RDMA_WR_SEND,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .num_sge = 1,
-        .sg_list = &sge,
-        .wr.ud = {
-            .remote_qpn = to->qp->wire_qpn,
-            .remote_qkey = QRDMA_QKEY,
-            .av = *av,
-        },
-    };
+    RdmaSendWr wr = qrdma_ud_wr(1, &sge, to->qp, 0);
 
+    wr.wr.ud.av = *av;
     qrdma_mr_fill(n->mr, 0, SHM_LEN, 77);
     qrdma_post_expect(n->qp, wr, RDMA_WC_SUCCESS);
 }

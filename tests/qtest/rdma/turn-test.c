@@ -100,8 +100,7 @@ static void check_long_registration(QRdma *d)
         g_assert_cmphex(qrdma_status_of(&second), ==, VIRTIO_RDMA_S_OK);
         /* All pages that regions may have are in use, and then free */
         mrn = qtest_readl(d->host->qts, first.rsp + 1 + offsetof(MrRsp, mrn));
-        assert_status(qrdma_cmd(d, VIRTIO_RDMA_CMD_DEREG_MR, &mrn,
-                                sizeof(mrn), NULL, 0), OK);
+        assert_status(qrdma_call_void(d, DEREG_MR, &mrn), OK);
     }
 }
 

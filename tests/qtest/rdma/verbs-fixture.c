@@ -197,13 +197,10 @@ void verbs_post_recv(VerbsPair *p, uint8_t seed)
 void verbs_offer_send(VerbsPair *p, uint8_t seed)
 {
     RdmaSge sge = qrdma_sge(p->mr_a, FROM, length_of(p));
-    RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND, seed, &sge);
+    RdmaSendWr wr = p->a->type == RDMA_QPT_UD
+                    ? qrdma_ud_wr(seed, &sge, p->b, 0)
+                    : qrdma_wr(RDMA_WR_SEND, seed, &sge);
 
-    if (p->a->type == RDMA_QPT_UD) {
-        wr.wr.ud.remote_qpn = p->b->wire_qpn;
-        wr.wr.ud.remote_qkey = QRDMA_QKEY;
-        wr.wr.ud.av = qrdma_av(p->v->dev, 0);
-    }
     qrdma_mr_fill(p->mr_a, FROM, length_of(p), seed);
     qrdma_post_send(p->a, &wr);
 }

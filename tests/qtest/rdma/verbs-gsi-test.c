@@ -261,24 +261,16 @@ static void test_only_cm(void)
     };
     g_autoptr(Gsi) g = gsi_new();
     RdmaSge sge = { qrdma_dma(g->v->dev, g->mem), GSI_MAD_LEN, g->mr->lkey };
-    RdmaSendWr wr = {
-        .wr_id = 77,
-        .opcode = RDMA_WR_SEND,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .sg_list = &sge,
-        .num_sge = 1,
-        .wr.ud = {
-            .remote_qpn = 2,
-            .remote_qkey = RDMA_GSI_QKEY,
-            .av = qrdma_av(g->v->dev, 1),
-        },
-    };
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND, 77, &sge);
 
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
         post_send(g, 1, i, bad[i].at, bad[i].value);
         expect_send(g, i, RDMA_WC_SUCCESS);
     }
     /* To another QP, too long, too short, to a group */
+    wr.wr.ud.remote_qpn = 2;
+    wr.wr.ud.remote_qkey = RDMA_GSI_QKEY;
+    wr.wr.ud.av = qrdma_av(g->v->dev, 1);
     qrdma_post_send(g->qp, &wr);
     expect_send(g, 77, RDMA_WC_SUCCESS);
     wr.wr.ud.remote_qpn = RDMA_QPN_GSI;

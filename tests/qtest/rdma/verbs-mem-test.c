@@ -87,8 +87,7 @@ static uint8_t try_rereg(QRdmaMr *mr, uint32_t flags, const uint64_t *pages,
         .mr = make_req(mr->pd, pages, npages, 0, npages * PAGE),
     };
     struct virtio_rdma_mr_rsp rsp;
-    uint8_t status = qrdma_cmd(mr->pd->dev, VIRTIO_RDMA_CMD_REREG_MR, &req,
-                               sizeof(req), &rsp, sizeof(rsp));
+    uint8_t status = qrdma_call(mr->pd->dev, REREG_MR, &req, &rsp);
 
     if (status == VIRTIO_RDMA_S_OK) {
         *mr = made(mr->pd, &rsp, pages, npages, 0, npages * PAGE);

@@ -68,8 +68,7 @@ static uint8_t rereg(QRdmaMr *mr, uint32_t flags, uint64_t page,
         .mr = region(mr->pd, page, access),
     };
     struct virtio_rdma_mr_rsp rsp;
-    uint8_t status = qrdma_cmd(mr->pd->dev, VIRTIO_RDMA_CMD_REREG_MR, &req,
-                               sizeof(req), &rsp, sizeof(rsp));
+    uint8_t status = qrdma_call(mr->pd->dev, REREG_MR, &req, &rsp);
 
     if (status == VIRTIO_RDMA_S_OK) {
         mr->lkey = le32_to_cpu(rsp.lkey);
@@ -206,8 +205,7 @@ static void test_without_fast_registration(void)
                     VIRTIO_RDMA_CAP_MEM_MGT_EXTENSIONS, ==, 0);
     g_assert_cmpuint(c.max_fast_reg_page_list_len, ==, 0);
     g_assert_cmpuint(c.max_reg_pages, ==, 0);
-    assert_status(qrdma_cmd(v->dev, VIRTIO_RDMA_CMD_CREATE_MR, &req,
-                            sizeof(req), &rsp, sizeof(rsp)), NOTSUPP);
+    assert_status(qrdma_call(v->dev, CREATE_MR, &req, &rsp), NOTSUPP);
     assert_status(qrdma_map_mr_sg(&mapped, mapped.iova, 4096), NOTSUPP);
     wr.wr.reg.mrn = p.mr_a->mrn;
     wr.wr.reg.key = p.mr_a->lkey;

@@ -14,19 +14,11 @@ static void post(VerbsPair *p, uint64_t wr_id, bool signaled,
                  uint8_t gid_index)
 {
     RdmaSge sge = qrdma_sge(p->mr_a, 0, LEN);
-    RdmaSendWr wr = {
-        .wr_id = wr_id,
-        .opcode = RDMA_WR_SEND,
-        .send_flags = signaled ? RDMA_SEND_SIGNALED : 0,
-        .sg_list = &sge,
-        .num_sge = 1,
-    };
+    RdmaSendWr wr = p->a->type == RDMA_QPT_UD
+                    ? qrdma_ud_wr(wr_id, &sge, p->b, gid_index)
+                    : qrdma_wr(RDMA_WR_SEND, wr_id, &sge);
 
-    if (p->a->type == RDMA_QPT_UD) {
-        wr.wr.ud.remote_qpn = p->b->wire_qpn;
-        wr.wr.ud.remote_qkey = QRDMA_QKEY;
-        wr.wr.ud.av = qrdma_av(p->v->dev, gid_index);
-    }
+    wr.send_flags = signaled ? RDMA_SEND_SIGNALED : 0;
     qrdma_post_send(p->a, &wr);
 }
 
@@ -270,19 +262,9 @@ static void test_qkey_of_the_qp(void)
     g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
     RdmaSge sge = qrdma_sge(p.mr_a, 0, LEN);
-    RdmaSendWr wr = {
-        .wr_id = 1,
-        .opcode = RDMA_WR_SEND,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .sg_list = &sge,
-        .num_sge = 1,
-        .wr.ud = {
-            .remote_qpn = p.b->wire_qpn,
-            .remote_qkey = 0x80000000 | 77,
-            .av = qrdma_av(v->dev, 0),
-        },
-    };
+    RdmaSendWr wr = qrdma_ud_wr(1, &sge, p.b, 0);
 
+    wr.wr.ud.remote_qkey = 0x80000000 | 77;
     verbs_post_recv(&p, 1);
     qrdma_post_send(p.a, &wr);
     qrdma_expect(p.cq_b, 1, RDMA_WC_SUCCESS);
@@ -415,12 +397,10 @@ static void test_flood_of_receives_leaves_turns_to_sends(void)
     req.send_cqn = req.recv_cqn = cpu_to_le32(cq->cqn);
     qrdma_read(v->dev, le64_to_cpu(req.queue_pages), &page, sizeof(page));
     page = le64_to_cpu(page);
-    assert_ok(qrdma_cmd(v->dev, VIRTIO_RDMA_CMD_CREATE_QP, &req, sizeof(req),
-                        &rsp, sizeof(rsp)));
+    assert_ok(qrdma_call(v->dev, CREATE_QP, &req, &rsp));
     other = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
     err.qpn = rsp.qpn;
-    assert_ok(qrdma_cmd(v->dev, VIRTIO_RDMA_CMD_MODIFY_QP, &err, sizeof(err),
-                        NULL, 0));
+    assert_ok(qrdma_call_void(v->dev, MODIFY_QP, &err));
     qrdma_modify_qp_state(other, RDMA_QPS_ERR);
     qrdma_settle(v->dev);
 

@@ -38,14 +38,7 @@ static void test_numbers(void)
 static RdmaSendWr rdma_wr(VerbsPair *p, RdmaWrOpcode opcode, RdmaSge *sge,
                           uint64_t offset)
 {
-    return (RdmaSendWr) {
-        .wr_id = 7,
-        .opcode = opcode,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .sg_list = sge,
-        .num_sge = 1,
-        .wr.rdma = { VERBS_IOVA_B + offset, p->mr_b->rkey },
-    };
+    return qrdma_rdma_wr(opcode, 7, sge, p->mr_b, offset);
 }
 
 static void test_write_and_read(void)
