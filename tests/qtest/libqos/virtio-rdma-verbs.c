@@ -557,6 +557,16 @@ void qrdma_expect(QRdmaCq *cq, uint64_t wr_id, RdmaWcStatus status)
     g_assert_cmpint(wc.status, ==, status);
 }
 
+RdmaWcStatus qrdma_expect_error(QRdmaCq *cq, uint64_t wr_id)
+{
+    RdmaWc wc;
+
+    qrdma_wait_cq(cq, &wc);
+    g_assert_cmphex(wc.wr_id, ==, wr_id);
+    g_assert_cmpint(wc.status, !=, RDMA_WC_SUCCESS);
+    return wc.status;
+}
+
 void qrdma_expect_wc(QRdmaCq *cq, uint64_t wr_id, RdmaWcOpcode opcode,
                      RdmaWc *wc)
 {

@@ -139,6 +139,19 @@ void qrdma_qmp_refused(QTestState *qts, const char *cmd, const char *text)
     }
 }
 
+uint64_t qrdma_private_memory(QTestState *qts)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/status",
+                                            (int)qtest_pid(qts));
+    g_autofree char *status = NULL;
+    const char *found;
+
+    g_assert_true(g_file_get_contents(path, &status, NULL, NULL));
+    found = strstr(status, "VmData:");
+    g_assert_nonnull(found);
+    return g_ascii_strtoull(found + strlen("VmData:"), NULL, 10);
+}
+
 int64_t qrdma_qom_get(QTestState *qts, const char *path, const char *property)
 {
     g_autoptr(QDict) rsp = qtest_qmp(

@@ -260,6 +260,8 @@ void qrdma_host_kill(QRdmaHost *host);
 
 /* Assert that the QMP command @cmd fails, with @text in the message. */
 void qrdma_qmp_refused(QTestState *qts, const char *cmd, const char *text);
+/* KiB of private memory of QEMU */
+uint64_t qrdma_private_memory(QTestState *qts);
 /* A number that is a property of the object at @path */
 int64_t qrdma_qom_get(QTestState *qts, const char *path, const char *property);
 
@@ -654,6 +656,8 @@ bool qrdma_poll_cq(QRdmaCq *cq, RdmaWc *wc);
 void qrdma_wait_cq(QRdmaCq *cq, RdmaWc *wc);
 /* Wait for a completion, and check its wr_id and status; @wc may be NULL. */
 void qrdma_expect(QRdmaCq *cq, uint64_t wr_id, RdmaWcStatus status);
+/* The next completion has any error, which is returned. */
+RdmaWcStatus qrdma_expect_error(QRdmaCq *cq, uint64_t wr_id);
 void qrdma_expect_wc(QRdmaCq *cq, uint64_t wr_id, RdmaWcOpcode opcode,
                      RdmaWc *wc);
 /* Post @wr, and wait for its completion. */

@@ -67,24 +67,10 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Fixture, fixture_free)
 typedef uint8_t Try(Fixture *f);
 typedef void Undo(Fixture *f);
 
-/* KiB of private memory of QEMU. */
-static uint64_t private_memory(Fixture *f)
-{
-    g_autofree char *path = g_strdup_printf("/proc/%d/status",
-                                            (int)qtest_pid(f->host->qts));
-    g_autofree char *status = NULL;
-    const char *found;
-
-    g_assert_true(g_file_get_contents(path, &status, NULL, NULL));
-    found = strstr(status, "VmData:");
-    g_assert_nonnull(found);
-    return g_ascii_strtoull(found + strlen("VmData:"), NULL, 10);
-}
-
 /* A leak of a kilobyte in each round is found in spite of holes in the heap. */
 static void check_no_leak(Fixture *f, Try *try, uint32_t count)
 {
-    G_GNUC_UNUSED uint64_t before = private_memory(f);
+    G_GNUC_UNUSED uint64_t before = qrdma_private_memory(f->host->qts);
 
     for (uint32_t i = 0; i < REPEAT; i++) {
         fail_alloc_arm(i % count + 1);
@@ -93,7 +79,8 @@ static void check_no_leak(Fixture *f, Try *try, uint32_t count)
     }
 #ifndef QEMU_SANITIZE_ADDRESS
     /* A sanitizer keeps what is freed, and looks for leaks by itself. */
-    g_assert_cmpuint(private_memory(f), <, before + REPEAT / 2);
+    g_assert_cmpuint(qrdma_private_memory(f->host->qts), <,
+                     before + REPEAT / 2);
 #endif
 }
 

@@ -109,6 +109,20 @@ TestPair test_pair_on(QRdma *d, RdmaQpType type, uint32_t cqe,
     return t;
 }
 
+void test_renew_cq_b(TestPair *t)
+{
+    uint32_t cqn = t->cq_b->cqn;
+
+    assert_ok(qrdma_destroy_qp(t->b));
+    assert_ok(qrdma_destroy_cq(t->cq_b));
+    do {
+        t->cq_b = qrdma_create_cq(t->dev, 16);
+    } while (t->cq_b->cqn != cqn);
+    t->b = qrdma_create_qp(t->pd, t->cq_b, t->cq_b, RDMA_QPT_RC);
+    assert_ok(qrdma_modify_qp_state(t->a, RDMA_QPS_RESET));
+    qrdma_connect(t->a, t->b, NULL);
+}
+
 void test_reset_pair(TestPair *t)
 {
     RdmaWc wc;

@@ -267,19 +267,36 @@ static void test_link_state_reaches_the_port(void)
 /* A pair on a device that was just plugged into the shared machine. */
 static TestPair plugged_pair(QRdma *d)
 {
-    TestPair t = { .dev = d };
-
     qrdma_start(d, 0, 0);
-    qrdma_setup_gids(d, 7);
-    t.pd = qrdma_alloc_pd(d);
-    t.cq_a = qrdma_create_cq(d, 64);
-    t.cq_b = t.cq_a;
-    t.a = qrdma_create_qp(t.pd, t.cq_a, t.cq_a, RDMA_QPT_RC);
-    t.b = qrdma_create_qp(t.pd, t.cq_a, t.cq_a, RDMA_QPT_RC);
-    t.mr_a = qrdma_reg_mr(t.pd, TEST_IOVA_A, TEST_MR_SIZE, TEST_ACCESS_ALL);
-    t.mr_b = qrdma_reg_mr(t.pd, TEST_IOVA_B, TEST_MR_SIZE, TEST_ACCESS_ALL);
-    qrdma_connect(t.a, t.b, NULL);
-    return t;
+    return test_pair_on(d, RDMA_QPT_RC, 64, NULL);
+}
+
+static void add_netdev(QTestState *qts)
+{
+    qtest_qmp_assert_success(qts, "{'execute': 'netdev_add', 'arguments': "
+                             "{'type': 'hubport', 'id': 'hp', 'hubid': 5}}");
+}
+
+static void del_netdev(QTestState *qts)
+{
+    qtest_qmp_assert_success(qts, "{'execute': 'netdev_del', 'arguments': "
+                             "{'id': 'hp'}}");
+}
+
+/* @backend: the property of the device that names it */
+static TestPair plug(QRdmaHost *host, const char *backend)
+{
+    g_autofree char *args = g_strdup_printf(
+        "{%s, 'addr': '5', 'max-qp': 8, 'max-cq': 4}", backend);
+
+    qtest_qmp_device_add(host->qts, "virtio-rdma-pci", "plugged", args, NULL);
+    return plugged_pair(qrdma_open(host, QPCI_DEVFN(PLUG_SLOT, 0)));
+}
+
+static void unplug(QRdma *d)
+{
+    qpci_unplug_acpi_device_test(d->host->qts, "plugged", PLUG_SLOT);
+    qrdma_close(d);
 }
 
 static void test_hotplug_and_unplug_while_traffic_runs(void)
@@ -287,25 +304,17 @@ static void test_hotplug_and_unplug_while_traffic_runs(void)
     QRdmaHost *host = test_device()->host;
     QTestState *qts = host->qts;
 
-    qtest_qmp_assert_success(qts, "{'execute': 'netdev_add', 'arguments': "
-                             "{'type': 'hubport', 'id': 'hp', 'hubid': 5}}");
+    add_netdev(qts);
     for (int i = 0; i < 3; i++) {
-        QRdma *d;
-        TestPair t;
+        TestPair t = plug(host, "'netdev': 'hp'");
 
-        qtest_qmp_device_add(qts, "virtio-rdma-pci", "plugged",
-                             "{'netdev': 'hp', 'addr': '5', 'max-qp': 8, "
-                             "'max-cq': 4}");
-        d = qrdma_open(host, QPCI_DEVFN(PLUG_SLOT, 0));
-        t = plugged_pair(d);
         check_works(&t, i + 1);
         keep_busy(&t);
         qpci_unplug_acpi_device_test(qts, "plugged", PLUG_SLOT);
         qrdma_clock_step(test_device(), 100 * QRDMA_MS);
-        qrdma_close(d);
+        qrdma_close(t.dev);
     }
-    qtest_qmp_assert_success(qts, "{'execute': 'netdev_del', 'arguments': "
-                             "{'id': 'hp'}}");
+    del_netdev(qts);
 }
 
 static void test_hotplug_of_backend_objects(void)
@@ -313,31 +322,23 @@ static void test_hotplug_of_backend_objects(void)
     QRdmaHost *host = test_device()->host;
     QTestState *qts = host->qts;
 
-    qtest_qmp_assert_success(qts, "{'execute': 'netdev_add', 'arguments': "
-                             "{'type': 'hubport', 'id': 'hp', 'hubid': 5}}");
+    add_netdev(qts);
     for (int i = 0; i < 2; i++) {
-        QRdma *d;
         TestPair t;
 
         qtest_qmp_assert_success(qts, "{'execute': 'object-add', "
             "'arguments': {'qom-type': 'rdma-roce', 'id': 'r0', "
             "'netdev': 'hp'}}");
-        qtest_qmp_device_add(qts, "virtio-rdma-pci", "plugged",
-                             "{'rdmadev': 'r0', 'addr': '5', 'max-qp': 8, "
-                             "'max-cq': 4}");
-        d = qrdma_open(host, QPCI_DEVFN(PLUG_SLOT, 0));
-        t = plugged_pair(d);
+        t = plug(host, "'rdmadev': 'r0'");
         check_works(&t, i + 1);
         /* not while the object is in use */
         qrdma_qmp_refused(qts, "{'execute': 'object-del', "
                           "'arguments': {'id': 'r0'}}", "");
-        qpci_unplug_acpi_device_test(qts, "plugged", PLUG_SLOT);
-        qrdma_close(d);
+        unplug(t.dev);
         qtest_qmp_assert_success(qts, "{'execute': 'object-del', "
                                  "'arguments': {'id': 'r0'}}");
     }
-    qtest_qmp_assert_success(qts, "{'execute': 'netdev_del', 'arguments': "
-                             "{'id': 'hp'}}");
+    del_netdev(qts);
 }
 
 static void check_netdev_goes_away(bool back)
@@ -348,30 +349,22 @@ static void check_netdev_goes_away(bool back)
     QRdma *d;
     TestPair t;
 
-    qtest_qmp_assert_success(qts, "{'execute': 'netdev_add', 'arguments': "
-                             "{'type': 'hubport', 'id': 'hp', 'hubid': 5}}");
-    qtest_qmp_device_add(qts, "virtio-rdma-pci", "plugged",
-                         "{'netdev': 'hp', 'addr': '5', 'max-qp': 8, "
-                         "'max-cq': 4}");
-    d = qrdma_open(host, QPCI_DEVFN(PLUG_SLOT, 0));
-    t = plugged_pair(d);
+    add_netdev(qts);
+    t = plug(host, "'netdev': 'hp'");
+    d = t.dev;
     keep_busy(&t);
-    qtest_qmp_assert_success(qts, "{'execute': 'netdev_del', 'arguments': "
-                             "{'id': 'hp'}}");
+    del_netdev(qts);
     qrdma_settle(d);
     assert_ok(qrdma_query_port(d, 1, &p));
     g_assert_cmpuint(p.state, ==, RDMA_PORT_DOWN);
     if (back) {
         /* This netdev is a new one, for the next device. */
-        qtest_qmp_assert_success(qts, "{'execute': 'netdev_add', 'arguments':"
-                                 " {'type': 'hubport', 'id': 'hp', "
-                                 "'hubid': 5}}");
+        add_netdev(qts);
         qrdma_settle(d);
         assert_ok(qrdma_query_port(d, 1, &p));
         g_assert_cmpuint(p.state, ==, RDMA_PORT_DOWN);
     }
-    qpci_unplug_acpi_device_test(qts, "plugged", PLUG_SLOT);
-    qrdma_close(d);
+    unplug(d);
 }
 
 static void test_netdev_goes_away_under_the_device(void)
@@ -386,8 +379,7 @@ static void test_netdev_goes_away_and_comes_back(void)
     /* The second round needs resources that the first one must have freed */
     for (int i = 0; i < 2; i++) {
         check_netdev_goes_away(true);
-        qtest_qmp_assert_success(qts, "{'execute': 'netdev_del', "
-                                 "'arguments': {'id': 'hp'}}");
+        del_netdev(qts);
     }
 }
 

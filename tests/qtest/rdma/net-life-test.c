@@ -19,25 +19,11 @@
 /* KiB of growth that are not a leak, in steps of brk() */
 #define NOISE (AT_ONCE * ROUNDS)
 
-/* KiB of private memory of QEMU. */
-static uint64_t private_memory(QTestState *qts)
-{
-    g_autofree char *path = g_strdup_printf("/proc/%d/status",
-                                            qtest_pid(qts));
-    g_autofree char *status = NULL;
-    const char *found;
-
-    g_assert_true(g_file_get_contents(path, &status, NULL, NULL));
-    found = strstr(status, "VmData:");
-    g_assert_nonnull(found);
-    return g_ascii_strtoull(found + strlen("VmData:"), NULL, 10);
-}
-
 /* Make objects of this size until the heap has grown by FILL KiB. */
 static void fill_heap_with(QTestState *qts, size_t size, uint64_t growth)
 {
     g_autofree char *data = g_strnfill(size, 'x');
-    uint64_t before = private_memory(qts);
+    uint64_t before = qrdma_private_memory(qts);
     g_autofree char *path = NULL;
     int fd = g_file_open_tmp("rdma-life-XXXXXX", &path, NULL);
     int n = 0;
@@ -55,7 +41,7 @@ static void fill_heap_with(QTestState *qts, size_t size, uint64_t growth)
                 "'qom-type': 'secret', 'id': %s, 'file': %s}}", id, path);
         }
         g_assert_cmpint(n, <, 100000);
-    } while (private_memory(qts) < before + growth);
+    } while (qrdma_private_memory(qts) < before + growth);
     unlink(path);
     g_test_message("%d objects of %zu bytes", n, size);
 }
@@ -131,14 +117,14 @@ static void test_connections_leave_nothing(NetKind kind)
 
         if (round == WARM_UP) {
             fill_heap(qts);
-            before = private_memory(qts);
+            before = qrdma_private_memory(qts);
         }
         p = net_pair_new(net, RDMA_QPT_RC);
         for (int i = 0; i < AT_ONCE; i++) {
             connect_once(p.net);
         }
     }
-    after = private_memory(qts);
+    after = qrdma_private_memory(qts);
     g_test_message("private memory of QEMU: %" PRIu64 " KiB, was %" PRIu64,
                    after, before);
 #ifndef QEMU_SANITIZE_ADDRESS

@@ -195,17 +195,9 @@ static void test_flags_and_numbers_are_checked(void)
 static void test_new_cq_is_not_armed(void)
 {
     TestPair t = rfc_pair();
-    uint32_t cqn = t.cq_b->cqn;
 
     assert_ok(qrdma_req_notify_cq(t.cq_b, NEXT));
-    assert_ok(qrdma_destroy_qp(t.b));
-    assert_ok(qrdma_destroy_cq(t.cq_b));
-    do {
-        t.cq_b = qrdma_create_cq(t.dev, 16);
-    } while (t.cq_b->cqn != cqn);
-    t.b = qrdma_create_qp(t.pd, t.cq_b, t.cq_b, RDMA_QPT_RC);
-    assert_ok(qrdma_modify_qp_state(t.a, RDMA_QPS_RESET));
-    qrdma_connect(t.a, t.b, NULL);
+    test_renew_cq_b(&t);
     message(&t, 0);
     g_assert_false(irq(t.cq_b));
 }

@@ -59,6 +59,8 @@ TestPair test_loopback_pair(RdmaQpType type, const QRdmaPath *path);
 TestPair test_pair_on(QRdma *d, RdmaQpType type, uint32_t cqe,
                       const QRdmaPath *path);
 
+/* Another CQ with the number of cq_b, and another QP b, connected */
+void test_renew_cq_b(TestPair *t);
 /* Put both QPs in RESET, and drop completions that are left. */
 void test_reset_pair(TestPair *t);
 /* The same, and connect them again. */

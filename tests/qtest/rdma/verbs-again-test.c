@@ -113,19 +113,24 @@ static void test_destroyed_again(const void *data)
     }
 }
 
+static struct virtio_rdma_create_qp_req create_qp_req(Objects *o)
+{
+    return (struct virtio_rdma_create_qp_req) {
+        .pdn = cpu_to_le32(o->p.pd->pdn),
+        .qp_type = RDMA_QPT_RC,
+        .sq_sig_type = VIRTIO_RDMA_SIGNAL_REQ_WR,
+        .send_cqn = cpu_to_le32(o->cq->cqn),
+        .recv_cqn = cpu_to_le32(o->cq->cqn),
+    };
+}
+
 static void test_cq_that_goes(void)
 {
     g_auto(Objects) o = objects_new();
     struct virtio_rdma_resize_cq_req resize = {
         .cqn = cpu_to_le32(o.cq->cqn), .cqe = cpu_to_le32(32),
     };
-    struct virtio_rdma_create_qp_req create = {
-        .pdn = cpu_to_le32(o.p.pd->pdn),
-        .qp_type = RDMA_QPT_RC,
-        .sq_sig_type = VIRTIO_RDMA_SIGNAL_REQ_WR,
-        .send_cqn = cpu_to_le32(o.cq->cqn),
-        .recv_cqn = cpu_to_le32(o.cq->cqn),
-    };
+    struct virtio_rdma_create_qp_req create = create_qp_req(&o);
     VerbsWaiting w;
 
     begin(&o, VIRTIO_RDMA_CMD_DESTROY_CQ, "destroy_cq", o.cq->cqn);
@@ -161,17 +166,11 @@ static void test_pd_that_goes(void)
 static void test_srq_that_goes(void)
 {
     g_auto(Objects) o = objects_new();
-    struct virtio_rdma_create_qp_req create = {
-        .pdn = cpu_to_le32(o.p.pd->pdn),
-        .qp_type = RDMA_QPT_RC,
-        .sq_sig_type = VIRTIO_RDMA_SIGNAL_REQ_WR,
-        .send_cqn = cpu_to_le32(o.cq->cqn),
-        .recv_cqn = cpu_to_le32(o.cq->cqn),
-        .flags = cpu_to_le32(VIRTIO_RDMA_QP_SRQ),
-        .srqn = cpu_to_le32(o.srq->srqn),
-    };
+    struct virtio_rdma_create_qp_req create = create_qp_req(&o);
     VerbsWaiting w;
 
+    create.flags = cpu_to_le32(VIRTIO_RDMA_QP_SRQ);
+    create.srqn = cpu_to_le32(o.srq->srqn);
     begin(&o, VIRTIO_RDMA_CMD_DESTROY_SRQ, "destroy_srq", o.srq->srqn);
     w = send_again(&o, VIRTIO_RDMA_CMD_CREATE_QP, &create, sizeof(create));
     assert_status(end(&o, w), NOENT);

@@ -37,12 +37,7 @@ static void check_state(QRdmaQp *qp, RdmaQpState state)
 
 static void expect_bad(QRdmaCq *cq, uint64_t wr_id)
 {
-    RdmaWc wc;
-
-    qrdma_wait_cq(cq, &wc);
-    g_assert_cmpint(wc.wr_id, ==, wr_id);
-    g_assert_cmpint(wc.status, !=, RDMA_WC_SUCCESS);
-    g_assert_cmpint(wc.status, !=, RDMA_WC_WR_FLUSH_ERR);
+    g_assert_cmpint(qrdma_expect_error(cq, wr_id), !=, RDMA_WC_WR_FLUSH_ERR);
 }
 
 /* In SQE a QP flushes sends and goes on receiving, until it is in RTS. */
