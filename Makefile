@@ -470,7 +470,7 @@ coverage: $(B)/tools/meson.py $(QEMU_TREE)/VERSION | packages-build \
 	@$(SUMMARY) coverage-unit coverage-qtest
 
 # Survivors do not fail the command; the reader of the list decides.
-mutate: $(B)/tools/meson.py $(if $(filter codec,$(PART)),qtests) | \
+mutate: $(B)/tools/meson.py $(if $(filter-out engine,$(PART)),qtests) | \
 		packages-build packages-test
 	@$(PYTHON) scripts/mutate.py --part $(or $(PART),engine) \
 		--seed $(or $(SEED),1) --count $(or $(COUNT),40) \

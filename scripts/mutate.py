@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-Mutate the engine or the device's codec in one small way at a time, and test
-whether a test fails. A mutant that survives shows a missing test.
+Mutate a part of the sources in one small way at a time, and test whether a
+test fails. A mutant that survives shows a missing test.
 
 The script mutates a copy of the sources. Mutants of the engine run all unit
 programs and replay the corpora of the fuzzers, quick ones first, until one
-fails. Mutants of the codec are linked into a copy of QEMU, for the device's
+fails. Mutants of the other parts are linked into a copy of QEMU, for device
 tests. Mutants that compile to the same code do not count. Mutants with no
 effect that a test could see are in mutate-equivalent.toml, with the reason.
 """
@@ -33,16 +33,24 @@ TOP = Path(__file__).resolve().parents[1]
 EQUIVALENT = TOP / 'scripts/mutate-equivalent.toml'
 PARTS = {
     'engine': ['backends/rdma/roce/**/*.c'],
+    'core': ['hw/rdma/hca/*.c'],
     'codec': ['hw/rdma/virtio/codec*.c', 'hw/rdma/virtio/cmd-*.c',
               'hw/rdma/virtio/cq-slots.c'],
+    'pvrdma': ['hw/rdma/pvrdma/*.c'],
 }
 # Files of the standalone build
 COPIED = ['meson.build', 'meson_options.txt', 'backends/rdma/roce', 'include',
           'tests/meson.build', 'tests/bench', 'tests/data', 'tests/fuzz',
           'tests/scripts', 'tests/unit']
 SANITIZERS = 'address,undefined'
-QTESTS = ['virtio-rdma-test', 'virtio-rdma-net-test',
-          'virtio-rdma-migration-test']
+# Device tests of each part, those that fail most often first
+QTESTS = {
+    'core': ['virtio-rdma-test', 'virtio-rdma-net-test', 'pvrdma-test',
+             'virtio-rdma-migration-test', 'rdma-verbs-fake-test'],
+    'codec': ['virtio-rdma-test', 'virtio-rdma-net-test',
+              'virtio-rdma-migration-test'],
+    'pvrdma': ['pvrdma-test', 'rdma-iface-test'],
+}
 # Limit for a test that waits for a device without answer
 QTEST_SECONDS = 1200
 
@@ -278,18 +286,17 @@ class Engine:
         return 'survives'
 
 
-class Codec:
+class Device:
     """A QEMU linked with one mutated object."""
     good = set()                    # tests that pass without any mutation
 
-    def __init__(self, work, build):
+    def __init__(self, work, build, names):
         self.work, self.out = work, build / 'qemu'
         work.mkdir(parents=True, exist_ok=True)
         self.link = self.command('c_LINKER_RSP', 'qemu-system-x86_64')
-        self.tests = [
-            t for t in json.loads(
-                (self.out / 'meson-info/intro-tests.json').read_text())
-            if t['name'].rsplit('/', 1)[-1] in QTESTS]
+        tests = {t['name'].rsplit('/', 1)[-1]: t for t in json.loads(
+            (self.out / 'meson-info/intro-tests.json').read_text())}
+        self.tests = [tests[name] for name in names]
         for test in self.tests:
             if test['name'] not in self.good and \
                     self.fails(test, self.out / 'qemu-system-x86_64'):
@@ -358,8 +365,9 @@ def make_judges(part, args):
     """Functions that make a judge for a worker's number: the first for all
     mutants, the second, or None, for those that survive."""
     work = args.build / 'mutate'
-    if part == 'codec':
-        return lambda job: Codec(work / f'codec-{job}', args.build), None
+    if part in QTESTS:
+        return lambda job: Device(work / f'{part}-{job}', args.build,
+                                  QTESTS[part]), None
     meson = [os.environ.get('PYTHON', sys.executable),
              args.build / 'tools/meson.py']
     again = (lambda job: Engine(work / f'sanitized-{job}', meson, True))

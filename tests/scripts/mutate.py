@@ -99,22 +99,22 @@ class Sources(unittest.TestCase):
 
 
 class Baseline(unittest.TestCase):
-    def codec(self, program):
+    def device(self, program):
         build = Path(tempfile.mkdtemp(prefix='mutate-test-'))
         self.addCleanup(shutil.rmtree, build)
         info = build / 'qemu/meson-info/intro-tests.json'
         info.parent.mkdir(parents=True)
         info.write_text(json.dumps([{
-            'name': f'qtest/{mutate.QTESTS[0]}', 'cmd': [program],
+            'name': 'qtest/a-test', 'cmd': [program],
             'env': {}}]), encoding='utf-8')
-        with mock.patch.object(mutate.Codec, 'command'), \
-                mock.patch.object(mutate.Codec, 'good', set()):
-            return mutate.Codec(build / 'work', build)
+        with mock.patch.object(mutate.Device, 'command'), \
+                mock.patch.object(mutate.Device, 'good', set()):
+            return mutate.Device(build / 'work', build, ['a-test'])
 
     def test_a_device_test_that_fails_anyway_kills_nothing(self):
         with self.assertRaisesRegex(SystemExit, 'without any mutation'):
-            self.codec('false')
-        self.assertEqual(len(self.codec('true').tests), 1)
+            self.device('false')
+        self.assertEqual(len(self.device('true').tests), 1)
 
 
 class Sample(unittest.TestCase):
