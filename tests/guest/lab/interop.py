@@ -130,7 +130,7 @@ ROWS = (
                               '-s 16384 -n 32 -r 1 -V -T 80'), True),
     ('rdma_verify UC', verify('uc', '-s 8192 -n 32 -r 1 -V -R 64',
                               '-L 50 -s 8192 -n 64 -R 64 -r 1 -V '
-                              '-o send_imm,write_imm'), True),
+                              '-o send_imm'), True),
     ('rdma_verify UD', verify('ud', '-s 1000 -n 32 -r 1 -V -R 64',
                               '-L 50 -s 1000 -n 64 -R 64 -r 1 -V '
                               '-o send_imm'), True),
