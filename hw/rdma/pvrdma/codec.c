@@ -250,7 +250,6 @@ void pvrdma_get_qp_attr(const PvrdmaQpAttr *p, RdmaQpAttr *attr)
         .dest_qp_num = le32_to_cpu(p->dest_qp_num),
         .qp_access_flags = le32_to_cpu(p->access),
         .pkey_index = le16_to_cpu(p->pkey_index),
-        .alt_pkey_index = le16_to_cpu(p->alt_pkey_index),
         .en_sqd_async_notify = p->en_sqd_async_notify,
         .max_rd_atomic = p->max_rd_atomic,
         .max_dest_rd_atomic = p->max_dest_rd_atomic,
@@ -259,11 +258,8 @@ void pvrdma_get_qp_attr(const PvrdmaQpAttr *p, RdmaQpAttr *attr)
         .timeout = p->timeout,
         .retry_cnt = p->retry_cnt,
         .rnr_retry = p->rnr_retry,
-        .alt_port_num = p->alt_port_num,
-        .alt_timeout = p->alt_timeout,
     };
     get_ah(&p->ah, &attr->ah_attr);
-    get_ah(&p->alt_ah, &attr->alt_ah_attr);
 }
 
 void pvrdma_put_qp_attr(PvrdmaQpAttr *p, const RdmaQpAttr *attr)
@@ -281,7 +277,6 @@ void pvrdma_put_qp_attr(PvrdmaQpAttr *p, const RdmaQpAttr *attr)
         .dest_qp_num = cpu_to_le32(attr->dest_qp_num),
         .access = cpu_to_le32(attr->qp_access_flags),
         .pkey_index = cpu_to_le16(attr->pkey_index),
-        .alt_pkey_index = cpu_to_le16(attr->alt_pkey_index),
         .en_sqd_async_notify = attr->en_sqd_async_notify,
         .sq_draining = attr->sq_draining,
         .max_rd_atomic = attr->max_rd_atomic,
@@ -291,8 +286,6 @@ void pvrdma_put_qp_attr(PvrdmaQpAttr *p, const RdmaQpAttr *attr)
         .timeout = attr->timeout,
         .retry_cnt = attr->retry_cnt,
         .rnr_retry = attr->rnr_retry,
-        .alt_port_num = attr->alt_port_num,
-        .alt_timeout = attr->alt_timeout,
         .max_send_wr = cpu_to_le32(cap->max_send_wr),
         .max_recv_wr = cpu_to_le32(cap->max_recv_wr),
         .max_send_sge = cpu_to_le32(cap->max_send_sge),
@@ -300,5 +293,4 @@ void pvrdma_put_qp_attr(PvrdmaQpAttr *p, const RdmaQpAttr *attr)
         .max_inline_data = cpu_to_le32(cap->max_inline_data),
     };
     put_ah(&p->ah, &attr->ah_attr);
-    put_ah(&p->alt_ah, &attr->alt_ah_attr);
 }
