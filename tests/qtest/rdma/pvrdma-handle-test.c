@@ -59,6 +59,15 @@ static void test_no_context(void)
     assert_fails(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_UC, 0));
 }
 
+/* UAR pages: the first and the last of a context */
+static void test_pages(void)
+{
+    g_autoptr(QPvrdma) d = pv_alone();
+
+    qpvrdma_create_uc(d, 1);
+    qpvrdma_create_uc(d, 511);
+}
+
 /* UAR pages: that of the kernel, one in use, and none */
 static void test_bad_pages(void)
 {
@@ -148,6 +157,7 @@ static void test_steps_twice(void)
     };
     uint32_t pd = qpvrdma_create_pd(d, 0);
 
+    qpvrdma_create_uc(d, 3);
     for (size_t i = 0; i < ARRAY_SIZE(ctl); i++) {
         qpvrdma_write(d, PVRDMA_REG_CTL, ctl[i]);
         assert_done(qpvrdma_read(d, PVRDMA_REG_ERR));
@@ -167,11 +177,14 @@ static void test_steps_twice(void)
     qpvrdma_write(d, PVRDMA_REG_CTL, PVRDMA_CTL_ACTIVATE);
     assert_done(qpvrdma_read(d, PVRDMA_REG_ERR));
     qpvrdma_create_pd(d, 0);
+    /* RESET has ended the context. */
+    qpvrdma_create_uc(d, 3);
 }
 
 const QRdmaTest pvrdma_handle_tests[] = {
     { "other-contexts", test_other_contexts },
     { "no-context", test_no_context },
+    { "pages", test_pages },
     { "bad-pages", test_bad_pages },
     { "twice", test_twice },
     { "round-robin", test_round_robin },

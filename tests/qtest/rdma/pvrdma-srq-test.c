@@ -55,6 +55,28 @@ static void test_receive(void)
     }
 }
 
+/* An SRQ that is destroyed makes room for another one. */
+static void test_too_many(void)
+{
+    g_autoptr(QPvrdma) d = pv_start(
+        pv_host_start("-global pvrdma.max-srq=2"), 4);
+    PvrdmaCmdCreateSrq create = { .max_wr = MAX_WR, .max_sge = 1 };
+    QPvrdmaSrq srq;
+
+    qpvrdma_create_uc(d, 3);
+    create.pd = qpvrdma_create_pd(d, 3);
+    for (int i = 0; i < 4; i++) {
+        PvrdmaCmdCreateSrq req = create;
+
+        if (i == 2) {
+            assert_fails(qpvrdma_try_create_srq(d, 3, &req, &srq));
+            assert_done(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_SRQ, srq.handle));
+        } else {
+            assert_done(qpvrdma_try_create_srq(d, 3, &req, &srq));
+        }
+    }
+}
+
 static void test_limit(void)
 {
     QPvrdmaSrq srq;
@@ -88,6 +110,20 @@ static void test_port_event(void)
     pv_expect_event(d, RDMA_EVENT_PORT_ERR, 1);
 }
 
+/* An event waits while IMR masks its vector. */
+static void test_masked_event(void)
+{
+    g_autoptr(QPvrdma) d = pv_alone();
+    PvrdmaEvent event;
+
+    qpvrdma_write(d, PVRDMA_REG_IMR, 0xffffffff);
+    qtest_qmp_assert_success(d->host->qts, SET_LINK("false"));
+    qrdma_host_settle(d->host);
+    g_assert_false(qpvrdma_ring_pop(d, &d->events, &event));
+    qpvrdma_write(d, PVRDMA_REG_IMR, 0);
+    pv_expect_event(d, RDMA_EVENT_PORT_ERR, 1);
+}
+
 /* The ring of events behaves as one of 512 entries, not of 1536. */
 static void test_event_laps(void)
 {
@@ -104,8 +140,10 @@ static void test_event_laps(void)
 
 const QRdmaTest pvrdma_srq_tests[] = {
     { "receive", test_receive },
+    { "too-many", test_too_many },
     { "limit", test_limit },
     { "port-event", test_port_event },
+    { "masked-event", test_masked_event },
     { "event-laps", test_event_laps },
     { }
 };
