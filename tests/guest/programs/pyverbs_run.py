@@ -49,12 +49,12 @@ def netdev_of_gid(dev, port, index):
 
 
 def name_netdev(base):
-    """The tests look for the netdev below the RDMA device's PCI function,
-    which rxe has not."""
+    """The tests look for the netdev below the RDMA device's PCI function. That
+    of a pvrdma is below another function, and rxe has no function."""
     original = base.RDMATestCase._get_ip_mac
 
     def get_ip_mac(self, dev, port, index):
-        if os.path.exists(f'/sys/class/infiniband/{dev}/device'):
+        if os.path.exists(f'/sys/class/infiniband/{dev}/device/net'):
             original(self, dev, port, index)
             return
         name = netdev_of_gid(dev, port, index or 0)

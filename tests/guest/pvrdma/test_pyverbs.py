@@ -4,6 +4,24 @@ from lab import pvrdma, pyverbs
 
 PAIR, STACK = pvrdma.pair, pvrdma.STACK
 GUESTS = {'smp': 2}
+# Tests that passed in earlier runs: none of them may become a skipped one.
+PASSED = 53
+
+# Tests that fail on any device, and the reason: the driver or the provider
+# answers without the device.
+IN_RESET = "vmw_pvrdma reports sizes of 0 for a queue pair in RESET"
+ROUNDED = "the provider's rounding of 0xffffffff overflows: it asks for 1"
+FAULTS = {
+    'test_query_rc_qp': IN_RESET,
+    'test_query_ud_qp': IN_RESET,
+    'test_create_raw_qp_ex_with_illegal_caps_max_send_wr': ROUNDED,
+    'test_create_raw_qp_ex_with_illegal_caps_max_recv_wr': ROUNDED,
+}
+
+
+def name(test):
+    """Return the last part of a test's name."""
+    return test.rpartition('.')[2]
 
 
 def test_verbs(bench):
@@ -11,4 +29,9 @@ def test_verbs(bench):
     results = pyverbs.run_in(bench.one, bench.stacks[bench.one])
     bench.note(pyverbs.summary(results))
     bad = pyverbs.failures(results)
-    assert not bad, '\n'.join(map(str, bad))
+    passed = pyverbs.counts(results)[0]
+    new = [row for row in bad if name(row[0]) not in FAULTS]
+    assert not new, '\n'.join(map(str, new))
+    mended = FAULTS.keys() - {name(test) for test, _, _ in bad}
+    assert not mended, f'remove from FAULTS, as they do not fail: {mended}'
+    assert passed >= PASSED, f'only {passed} pass: {pyverbs.summary(results)}'
