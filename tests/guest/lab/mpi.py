@@ -49,10 +49,11 @@ def shell(bench):
         job.wait(10)
 
 
-def run(bench, ranks, command, timeout):
-    """Run a program with half of its ranks in each guest."""
+def run(bench, ranks, command, timeout, more=()):
+    """Run a program with half of its ranks in each guest. @more: settings of
+    UCX besides those that a guest needs"""
     hosts = ','.join(f'{address(i)}:{ranks // 2}' for i in (1, 2))
-    settings = ' '.join(f'-x {s}' for s in SETTINGS)
+    settings = ' '.join(f'-x {s}' for s in (*SETTINGS, *more))
     return bench.one.run(
         f'{unpacked.inside(tree())} mpirun.openmpi {OPTIONS} {settings} '
         f'--host {hosts} -np {ranks} {command}', timeout)
