@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Unplug and plug in the adapter of a guest, which is in a port of its own."""
+"""Unplug and plug in the adapter of a guest, which is in a port of its own. A
+pvrdma goes together with its NIC, which is in the same slot."""
 import time
 
 from guestkit.paths import LabError
@@ -10,17 +11,27 @@ DEVICE = {'driver': 'virtio-rdma-pci', 'id': 'rdma0', 'bus': 'rp0',
           'addr': '0'}
 
 
+def request_unplug(vm):
+    """Ask the guest to release the adapter."""
+    vm.qmp('device_del', id='rdma0')
+
+
+def wait_unplugged(bench, vm):
+    """Return when the guest has released the adapter."""
+    left = {'rdma0', 'nic0'} if bench.stack == 'pvrdma' else {'rdma0'}
+    end = time.monotonic() + 40
+    while left:
+        event = vm.qmp_channel.event('DEVICE_DELETED', 40)
+        left.discard(event['data'].get('device'))
+        if time.monotonic() > end:
+            raise LabError(f'not released: {left}')
+    assert bench.stacks[vm].find(vm) is None, vm.run('rdma link').out
+
+
 def unplug(bench, vm):
     """Unplug the adapter. Return when the guest has released it."""
-    vm.qmp('device_del', id='rdma0')
-    end = time.monotonic() + 40
-    while True:
-        event = vm.qmp_channel.event('DEVICE_DELETED', 40)
-        if event['data'].get('device') == 'rdma0':
-            break
-        if time.monotonic() > end:
-            raise LabError('rdma0 was not released')
-    assert bench.stacks[vm].find(vm) is None, vm.run('rdma link').out
+    request_unplug(vm)
+    wait_unplugged(bench, vm)
 
 
 def plug(bench, vm):

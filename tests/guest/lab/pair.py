@@ -112,7 +112,8 @@ class Pair(TwoGuests):
             its = options(index) if options else ''
             way = wire.way(link), self.directory
             if rdma and adapters[index - 1] == 'pvrdma':
-                devices += pvrdma_functions(index, *way, its, mtu)
+                devices += pvrdma_functions(index, *way, its, mtu,
+                                            hotplug=hotplug)
             else:
                 devices += functions(
                     index, rdma and bool(adapters[index - 1]), iommu, hotplug,

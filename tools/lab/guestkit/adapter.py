@@ -29,15 +29,29 @@ def backend(link, directory, mtu=0):
                           ','.join(options)]
 
 
+# A slot for hot-plug
+ROOT_PORT = '-device', 'pcie-root-port,id=rp0,chassis=1,addr=6'
+
+
+def pvrdma_pair(attached, index, options='', hardware='', hotplug=False):
+    """QEMU's arguments for a pvrdma and the vmxnet3 that its driver requires.
+    @attached: the property for the adapter's backend; other parameters: as for
+    functions()"""
+    nic, adapter, port = 'addr=4.0', 'addr=4.1', ()
+    if hotplug:
+        nic, adapter = 'id=nic0,bus=rp0,addr=0.0', 'id=rdma0,bus=rp0,addr=0.1'
+        port = ROOT_PORT
+    return [*port, '-device', f'vmxnet3,netdev=n0,{nic},multifunction=on,'
+            f'mac={hardware or mac(index)},romfile=', '-device',
+            f'pvrdma,{attached},{adapter}{options and ","}{options}']
+
+
 def pvrdma_functions(index, link, directory, options='', mtu=MTU,
-                     hardware=''):
-    """functions() for pvrdma. Its driver requires a vmxnet3, which cannot tell
-    QEMU its MTU. @link, @directory: see backend()"""
+                     hardware='', hotplug=False):
+    """functions() for pvrdma. A vmxnet3 cannot tell QEMU its MTU, so the
+    backend has it. @link, @directory: see backend()"""
     attached, made = backend(link, directory, mtu if mtu != ETHERNET else 0)
-    return ['-device', 'vmxnet3,netdev=n0,addr=4.0,multifunction=on,'
-            f'mac={hardware or mac(index)},romfile=',
-            *made, '-device',
-            f'pvrdma,{attached},addr=4.1{options and ","}{options}']
+    return [*made, *pvrdma_pair(attached, index, options, hardware, hotplug)]
 
 
 def functions(index, rdma=True, iommu=False, hotplug=False, options='',
@@ -53,7 +67,7 @@ def functions(index, rdma=True, iommu=False, hotplug=False, options='',
                f'romfile={platform}{nic and ","}{nic}']
     place = 'addr=4.1'
     if hotplug:
-        devices += ['-device', 'pcie-root-port,id=rp0,chassis=1,addr=6']
+        devices += ROOT_PORT
         place = 'id=rdma0,bus=rp0,addr=0'
     if rdma:
         attached, made = where
