@@ -2,7 +2,7 @@
 """A guest whose QEMU runs in User-mode Linux as its host."""
 import shlex
 
-from guestkit.adapter import MTU, address, mac, net_up
+from guestkit.adapter import MTU, address, mac, net_up, pvrdma_pair
 from guestkit.agent import Channel
 from guestkit.paths import LOGS
 from guestkit.stack import Rxe
@@ -127,8 +127,7 @@ class NestedPair:
 
 # A way to the peer for TCP: the nested guest's second NIC is behind the host's
 # address. No packet leaves by its first one, so it has to know the peer's MAC.
-WAY_OUT = ('-netdev', 'user,id=n1', '-device',
-           'virtio-net-pci,netdev=n1,addr=7,romfile=')
+WAY_OUT = '-netdev', 'user,id=n1', '-device'
 ROUTES = '''
 ip link set eth1 up && ip addr add 10.0.2.15/24 dev eth1 &&
 ip route add {peer} via 10.0.2.2 dev eth1 &&
@@ -137,11 +136,23 @@ ip neigh replace {peer6} lladdr {mac} dev eth0 nud permanent
 '''
 
 
-def on_rxe(host):
-    """Run the nested guest on the host's rxe by rdma-verbs. The NIC beside it
-    provides the addresses, which have to be the host's."""
+def _with_rxe(host, devices, nic):
+    """Arguments for a nested guest on the host's rxe by rdma-verbs. @devices
+    have the adapter and the NIC beside it, which provides the addresses: these
+    have to be the host's. @nic: the model of the second NIC"""
     stack = Rxe()
     stack.up(host)
     return ['-object', f'rdma-verbs,id=r0,ibdev={stack.device}',
-            '-netdev', 'user,id=n0,restrict=on', *functions(1, rdma=False),
-            '-device', 'virtio-rdma-pci,rdmadev=r0,addr=4.1', *WAY_OUT]
+            '-netdev', 'user,id=n0,restrict=on', *devices,
+            *WAY_OUT, f'{nic},netdev=n1,addr=7,romfile=']
+
+
+def on_rxe(host):
+    return _with_rxe(host, [*functions(1, rdma=False), '-device',
+                            'virtio-rdma-pci,rdmadev=r0,addr=4.1'],
+                     'virtio-net-pci')
+
+
+def pvrdma_on_rxe(host):
+    # The guest loads the drivers of NICs one by one, and eth0 is the first.
+    return _with_rxe(host, pvrdma_pair('rdmadev=r0', 1), 'vmxnet3')

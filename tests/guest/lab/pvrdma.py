@@ -4,6 +4,7 @@ the driver of Linux, and the provider of the machine's rdma-core."""
 from guestkit import driver, pvrdma
 from guestkit.paths import Unavailable
 
+from . import nested
 from .moving import MovingPair
 from .pair import Pair
 from .runner import Skip
@@ -37,3 +38,11 @@ def moving_pair(tag, **options):
     """Return a moving.MovingPair of such guests."""
     prepare()
     return MovingPair(tag, adapter=STACK, **options)
+
+
+def nested_pair(tag, **options):
+    """Return a nested.NestedPair: guest 1 has pvrdma on the rxe of its host,
+    guest 2 has virtio-rdma."""
+    prepare()
+    driver.prepare()
+    return nested.NestedPair(tag, devices=nested.pvrdma_on_rxe, **options)
