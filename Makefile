@@ -174,7 +174,11 @@ uml: | packages-guest
 install: qemu
 	@scripts/build-qemu.sh trace/trace-events-all > /dev/null
 	@$(STAGE) install 'installed in $(PREFIX)' \
-		$(PYTHON) $(B)/tools/meson.py install -C $(V_DIR)/qemu --no-rebuild
+		$(PYTHON) $(B)/tools/meson.py install -C $(V_DIR)/qemu --no-rebuild \
+		--skip-subprojects
+	@install -D -t $(DESTDIR)$(PREFIX)/bin tools/server/virtio-rdma-server
+	@install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man1 \
+		tools/server/virtio-rdma-server.1
 
 packages: $(B)/tools/meson.py $(QEMU_TREE)/VERSION | \
 		packages-build packages-guest packages-packages
