@@ -61,8 +61,8 @@ TARGETS ?=
 DEFAULT_SUITES := unit qtest guest
 REPORTS := interop pyverbs soak
 KNOWN_SUITES := $(DEFAULT_SUITES) migration threads series newer-kernel \
-	kernels arm64 kernel-users applications hosts libvirt faults images \
-	pvrdma verbs scale packages ci-jobs $(REPORTS)
+	kernels arm64 kernel-users applications hosts libvirt vmm faults \
+	images pvrdma verbs scale packages ci-jobs $(REPORTS)
 KNOWN_BENCHES := engine instructions turns qps qp-memory query guests \
 	applications pvrdma migration verbs verbs-mr
 
@@ -251,7 +251,7 @@ run-guest:
 		$(if $(SERIES),--series $(SERIES))
 
 # Guest tests that take too long for CI
-run-users run-newer run-applications run-hosts run-libvirt run-arm64 \
+run-users run-newer run-applications run-hosts run-libvirt run-vmm run-arm64 \
 		run-faults run-images run-pvrdma run-verbs: run-%:
 	@$(STAGE) $*! 'guest tests are done' \
 		tests/guest/run check --suite $*
@@ -343,8 +343,8 @@ needs-images: | packages-images
 needs-packages: packages
 needs-ci-jobs:
 needs-arm64 needs-images needs-newer-kernel needs-kernels needs-kernel-users \
-	needs-applications needs-hosts needs-libvirt needs-faults needs-pvrdma \
-	needs-scale \
+	needs-applications needs-hosts needs-libvirt needs-vmm needs-faults \
+	needs-pvrdma needs-scale \
 	$(REPORTS:%=needs-%): qemu | packages-guest packages-test
 
 # The stages of a suite, if it has more than one or another name

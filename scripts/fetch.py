@@ -123,11 +123,13 @@ def sources_for(suite):
 
 
 class Apt:
-    """apt with private lists and cache, for one suite. With an architecture,
-    it acts as on such a machine without installed packages."""
+    """apt with private lists and cache, for one suite, or for several suites
+    of one archive with spaces between them; it prefers the first. With an
+    architecture, it acts as on such a machine without installed packages."""
 
     def __init__(self, work, suite, types, arch=''):
-        self.base = work / 'apt' / '-'.join(filter(None, (suite, types, arch)))
+        self.base = work / 'apt' / '-'.join(
+            filter(None, (*suite.split(), types, arch)))
         self.suite, self.types = suite, types
         parts = self.base / 'parts'
         for sub in ('parts', 'lists/partial', 'cache/archives/partial'):
@@ -135,7 +137,8 @@ class Apt:
         uri, signed = archive_of(suite)
         (parts / 'private.sources').write_text(
             source_entry(types, uri, suite, signed), encoding='utf-8')
-        self.options = ['-q']
+        self.options = [
+            '-q', '-o', f'APT::Default-Release={suite.split()[0]}']
         for key, value in (('Dir::Etc::SourceList', '/dev/null'),
                            ('Dir::Etc::SourceParts', parts),
                            ('Dir::Etc::Preferences', '/dev/null'),

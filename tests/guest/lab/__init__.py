@@ -30,6 +30,8 @@ storage    data that goes to another guest's disk and comes back
 nvme, nfs, iser, srp  kernel users of RDMA: both ends of each
 scsi       the disk of the kernel's SCSI target
 pages      scripts and programs that pages of docs show
+vfiouser   a client that may break the protocol
+vmm        Debian's own QEMU, with devices of virtio-rdma-server
 libvirt    Debian's libvirt in session mode, and its guests
 userlab    the command vrdma-lab, as users call it
 testimages disk images for tests, and labs with them

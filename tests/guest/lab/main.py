@@ -16,7 +16,7 @@ from . import (appbench, demo, guestbench, interop, kernels, migration,
 STACKS = ('virtio-rdma', 'rxe')
 # Directories of tests below tests/guest
 SUITES = (workers.CHECK, 'users', 'newer', 'verbs', 'applications', 'series',
-          'hosts', 'libvirt', 'arm64', 'faults', 'images', 'pvrdma')
+          'hosts', 'libvirt', 'vmm', 'arm64', 'faults', 'images', 'pvrdma')
 
 
 def do_headers(args):

@@ -112,6 +112,10 @@ class Vm(Guest):
     def _emulator(self):
         return self.arch.qemu_binary()
 
+    def _firmware(self):
+        """QEMU's arguments for its firmware."""
+        return self.arch.firmware()
+
     @staticmethod
     def _share(tag, path, addr):
         """QEMU's arguments for a directory that the guest can only read."""
@@ -150,7 +154,7 @@ class Vm(Guest):
                                self.append, arch=self.arch)
         command = [
             str(self._emulator()), '-name', self.name,
-            *self.arch.firmware(),
+            *self._firmware(),
             '-M', self.machine, '-accel', self._accelerator(),
             '-cpu', self.cpu,
             '-smp', str(self.smp), '-m', self.mem, '-nodefaults',

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A client of vfio-user, for messages that no VMM sends."""
+import socket
+import struct
+
+VERSION, GET_INFO = 1, 4
+HEADER = struct.Struct('=HHIII')    # number, command, size, flags, error
+ERROR = 1 << 5
+
+
+class Client:
+    """A connection to a server. No answer takes more than ten seconds."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        # This waits until the server has done with another client.
+        self.socket.connect(path)
+        self.socket.settimeout(10)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.socket.close()
+
+    def send(self, command, body=b'', size=None, flags=0):
+        """Send a message. @size: that of its header, if it is wrong"""
+        if size is None:
+            size = HEADER.size + len(body)
+        self.socket.sendall(HEADER.pack(7, command, size, flags, 0) + body)
+
+    def answer(self):
+        """Return (error, body) of the next message, or None if the server
+        has hung up."""
+        try:
+            head = self.socket.recv(HEADER.size, socket.MSG_WAITALL)
+        except ConnectionResetError:
+            return None
+        if len(head) < HEADER.size:
+            return None
+        _, _, size, flags, error = HEADER.unpack(head)
+        body = self.socket.recv(size - HEADER.size, socket.MSG_WAITALL) \
+            if size > HEADER.size else b''
+        return (error if flags & ERROR else 0), body
+
+    def negotiate(self, major=0):
+        """Agree on a version; the answer."""
+        self.send(VERSION, struct.pack('=HH', major, 0) + b'{}\0')
+        return self.answer()
+
+    def info(self):
+        """Return (regions, interrupts) of the device."""
+        self.send(GET_INFO, struct.pack('=IIII', 16, 0, 0, 0))
+        error, body = self.answer()
+        assert not error, error
+        return struct.unpack('=IIII', body[:16])[2:]

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Guests of Debian's own QEMU, with NIC and adapter from virtio-rdma-server.
+Servers and guests are started by the scripts of the page about it."""
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from guestkit import buildroot
+from guestkit.adapter import MTU, mac, net_up
+from guestkit.paths import LOGS, STATE, TOP, LabError, Unavailable, \
+    qemu_binary, say, state_lock
+from guestkit.vm import Vm, die_with_parent, read_log
+
+from .pages import listing
+from .pair import TwoGuests
+from .runner import Skip
+
+PAGE = 'virtio-rdma-server'
+# QEMU is a client of vfio-user from 10.1 on; Debian 13 has 10.0.
+SUITE, RELEASE = 'trixie-backports', 'trixie'
+PACKAGE = 'qemu-system-x86'
+LIBRARIES = 'usr/lib/x86_64-linux-gnu'
+FIRMWARE = ('seabios', 'qemu', 'ipxe/qemu')
+
+
+def debian_qemu():
+    """Return the root of Debian's QEMU. Skip if it is not available."""
+    root = STATE / f'{PACKAGE}-{SUITE}'
+    with state_lock():
+        if not (root / 'ready').exists():
+            say(f'{PACKAGE} of {SUITE}: fetching')
+            try:
+                buildroot.fill(root, f'{SUITE} {RELEASE}', [PACKAGE])
+            except Unavailable as e:
+                raise Skip(str(e)) from e
+            (root / 'ready').touch()
+    return root
+
+
+def write_program(root, path):
+    """Write a program that runs the QEMU of a root with the C library and the
+    firmware of its release."""
+    words = ['env', f'QEMU_MODULE_DIR={root}/{LIBRARIES}/qemu',
+             f'{root}/usr/lib64/ld-linux-x86-64.so.2', '--library-path',
+             f'{root}/{LIBRARIES}', f'{root}/usr/bin/qemu-system-x86_64']
+    for name in FIRMWARE:
+        words += ['-L', f'{root}/usr/share/{name}']
+    path.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+    path.chmod(0o755)
+
+
+class DebianVm(Vm):
+    """A guest with the devices of a server."""
+
+    def __init__(self, name, server, **options):
+        super().__init__(name, **options)
+        self.server = server
+
+    def _command(self, agent, qmp):
+        emulator, *words = super()._command(agent, qmp)
+        return ['sh', f'{self.server.directory}/guest.sh', emulator,
+                str(self.server.options), self.mem, *words]
+
+    def _emulator(self):
+        return f'{self.server.directory}/qemu'
+
+    def _firmware(self):
+        return []
+
+    def reboot(self, command=''):
+        """Reset the machine, or let a command in the guest reboot it, and wait
+        for the agent."""
+        self.qmp('set-action', reboot='reset')
+        if command:
+            self.spawn(f'sleep 0.2; {command}')
+        else:
+            self.qmp('system_reset')
+        self.hears()
+
+
+class Server:
+    """virtio-rdma-server with the NIC and the adapter of a guest. @more:
+    options of its command line"""
+
+    def __init__(self, tag, index, directory, *more):
+        self.directory = directory
+        self.name = f'guest{index}'
+        self.options = Path(directory) / f'{self.name}.options'
+        self.log = LOGS / f'{tag}-{index}.server'
+        self.arguments = [
+            f'dgram,local.type=unix,local.path={directory}/end{index},'
+            f'remote.type=unix,remote.path={directory}/end{3 - index}',
+            '--mac', mac(index), *more]
+        self.process = None
+
+    def start(self):
+        """Start it, and wait until its sockets are ready."""
+        LOGS.mkdir(parents=True, exist_ok=True)
+        self.options.unlink(missing_ok=True)
+        with open(self.log, 'ab') as errors:
+            # It ends with this process, and its QEMU with it.
+            self.process = subprocess.Popen(
+                ['sh', f'{self.directory}/server.sh', self.directory,
+                 self.name, *self.arguments],
+                stdin=subprocess.DEVNULL, stdout=errors, stderr=errors,
+                preexec_fn=die_with_parent,
+                env={**os.environ, 'QEMU': str(qemu_binary()),
+                     'PATH': f'{TOP}/tools/server:{os.environ["PATH"]}'})
+        end = time.monotonic() + 30
+        while not (self.options.exists() and
+                   self.options.read_text().endswith("'\n")):
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise LabError('virtio-rdma-server did not start:\n' +
+                               read_log(self.log))
+            time.sleep(0.05)
+
+    @property
+    def pid(self):
+        """The number of its QEMU's process."""
+        own = self.process.pid
+        with open(f'/proc/{own}/task/{own}/children', encoding='ascii') as f:
+            return int(f.read())
+
+    def kill(self):
+        """End its QEMU, as a crash would. Return the exit status."""
+        if not self.process:
+            return None
+        if self.process.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+        status = self.process.wait()
+        self.process = None
+        return status
+
+
+class ServedPair(TwoGuests):
+    """Two guests, each with a server of its own."""
+
+    def __init__(self, tag, rdma=True, adapter='virtio-rdma', mtu=MTU, smp=1,
+                 mem='1G'):
+        assert rdma, 'rxe needs no server'
+        root = debian_qemu()
+        self.directory = tempfile.mkdtemp(prefix='vrdma-')
+        write_program(root, Path(self.directory) / 'qemu')
+        for name in ('server.sh', 'guest.sh'):
+            (Path(self.directory) / name).write_text(listing(PAGE, name))
+        self.mtu = mtu
+        self.servers = [Server(tag, index, self.directory, '--mtu', str(mtu),
+                               '--adapter', adapter) for index in (1, 2)]
+        self.vms = [DebianVm(f'{tag}-{index}', server, smp=smp, mem=mem)
+                    for index, server in enumerate(self.servers, 1)]
+
+    def wait(self, index):
+        """Wait until a guest is up, and bring its NIC up."""
+        vm = self.vms[index - 1]
+        vm.wait_ready()
+        net_up(vm, index, mtu=self.mtu)
+
+    def start(self):
+        try:
+            for server in self.servers:
+                server.log.unlink(missing_ok=True)
+                server.start()
+            for vm in self.vms:
+                vm.start()
+            for index in (1, 2):
+                self.wait(index)
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def kill(self):
+        for vm in self.vms:
+            vm.kill()
+        for server in self.servers:
+            server.kill()
+        shutil.rmtree(self.directory, ignore_errors=True)

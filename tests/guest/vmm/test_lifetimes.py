@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A guest reboots, its VMM ends, its server ends."""
+from guestkit.adapter import address, net_up
+from lab.runner import ends_guests
+from lab.vfiouser import GET_INFO, Client
+from lab.vmm import ServedPair, Server
+
+PAIR = ServedPair
+SECONDS = 180
+PORT = 18515    # of perftest
+SENT = 'hw_counters/tx_packets'
+
+
+def stream(bench):
+    """Start writes from guest 1 to guest 2, and wait until they flow:
+    (client, server)"""
+    before = bench.counters()[SENT]
+    command = bench.where(bench.two, 'ib_write_bw -F -D 60 -d {} -x {}')
+    server = bench.two.spawn(command, PORT)
+    command = bench.where(bench.one, 'ib_write_bw -F -D 60 -d {} -x {}')
+    client = bench.one.spawn(f'{command} {address(2)}')
+    for _ in range(100):
+        if bench.counters()[SENT] > before + 1000:
+            return client, server
+    raise AssertionError(f'nothing is sent:\n{client.peek()}')
+
+
+def works(bench):
+    """Set up guest 2 again, and check data."""
+    bench.stacks[bench.two].up(bench.two)
+    bench.verify('-s 65536 -n 64 -r 2 -V')
+
+
+def test_a_guest_reboots(bench):
+    servers = [server.pid for server in bench.pair.servers]
+    for command in ('', 'reboot -f', ''):
+        client, _ = stream(bench)
+        bench.two.reboot(command)
+        net_up(bench.two, 2)
+        client.kill()
+        client.wait()
+        works(bench)
+    assert [server.pid for server in bench.pair.servers] == servers
+
+
+def test_the_server_serves_the_next_vmm(bench):
+    servers = [server.pid for server in bench.pair.servers]
+    for _ in range(2):
+        client, _ = stream(bench)
+        bench.two.kill()
+        client.kill()
+        client.wait()
+        bench.two.start()
+        bench.pair.wait(2)
+        works(bench)
+    assert [server.pid for server in bench.pair.servers] == servers
+
+
+def test_a_server_outlives_clients_that_break_the_protocol(bench):
+    server = Server('check-protocol', 3, bench.pair.directory)
+    server.start()
+    try:
+        pid, path = server.pid, f'{server.directory}/{server.name}.sock'
+        for at in (path, f'{path}.nic'):
+            with Client(at):
+                pass
+            with Client(at) as client:
+                assert client.negotiate(major=99)[0], 'a wrong version'
+            for wrong in ({'size': 3}, {'size': 1 << 31}, {'flags': 1},
+                          {'size': 16}):
+                with Client(at) as client:
+                    assert client.negotiate()[0] == 0
+                    client.send(GET_INFO, **wrong)
+                    error, _ = client.answer() or ('hung up', b'')
+                    assert error, wrong
+            with Client(at) as client:
+                assert client.negotiate()[0] == 0
+                assert client.info()[0] >= 9, client.info()
+        assert server.pid == pid
+    finally:
+        server.kill()
+
+
+@ends_guests
+def test_a_guest_outlives_its_server(bench):
+    vm = bench.two
+    client, server = stream(bench)
+    assert bench.pair.servers[1].kill() == 128 + 9
+    # The client in the other guest finds out by itself.
+    assert client.wait(40).rc not in (0, None)
+    server.kill()
+    server.wait(40)
+    its = vm.run(bench.where(vm, 'ibv_rc_pingpong -d {} -g {}'), 40)
+    assert its.rc not in (0, None), str(its)
+    assert 'the device needs a reset' in vm.kernel_log()
+    assert bench.one.run('ibv_devinfo').ok
+    # A guest that starts with the next server has an adapter again.
+    vm.kill()
+    bench.pair.servers[1].start()
+    bench.two.start()
+    bench.pair.wait(2)
+    works(bench)
