@@ -75,6 +75,9 @@ def test_a_server_outlives_clients_that_break_the_protocol(bench):
                     assert error, wrong
             with Client(at) as client:
                 assert client.negotiate()[0] == 0
+                client.send(GET_INFO, size=32)     # and the body never comes
+            with Client(at) as client:
+                assert client.negotiate()[0] == 0
                 assert client.info()[0] >= 9, client.info()
         assert server.pid == pid
     finally:
