@@ -229,14 +229,14 @@ class Guests(unittest.TestCase):
         for stack, has, lacks in (
                 ('virtio-rdma', r'virtio-net-pci,.*virtio-rdma-pci,netdev=n0,'
                  'addr=4.1,id=rdma0', 'pvrdma'),
-                ('pvrdma', r'vmxnet3,.*addr=4.0,.*,netdev=n0,mtu=9000 .* '
+                ('pvrdma', r'netdev=n0,mtu=9000 -device vmxnet3,.*addr=4.0,.* '
                  'pvrdma,rdmadev=r0,addr=4.1,id=rdma0', 'virtio-(net|rdma)'),
                 ('rxe', 'virtio-net-pci', 'rdma0')):
             found = self.arguments(stack=stack)
             self.assertRegex(found, has)
             self.assertNotRegex(found, lacks)
         self.assertRegex(self.arguments(stack='pvrdma', wire='shm', mtu=1500),
-                         'netdev=n0,shm-dir=where -device pvrdma,rdmadev=r0')
+                         'netdev=n0,shm-dir=where .* pvrdma,rdmadev=r0')
         self.assertRegex(self.arguments(stack='pvrdma', mtu=1500),
                          '-device pvrdma,netdev=n0')
 
