@@ -34,6 +34,9 @@ int vrdma_netdev_init(struct vrdma_dev *dev);
 void vrdma_netdev_exit(struct vrdma_dev *dev);
 void vrdma_port_work(struct work_struct *work);
 
+/* sysfs.c */
+extern const struct attribute_group vrdma_sysfs_group;
+
 /* counters.c */
 u32 vrdma_counters_known(const struct vrdma_dev *dev);
 int vrdma_counters_query(struct vrdma_dev *dev, u32 port, u64 *to);

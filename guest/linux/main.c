@@ -38,6 +38,7 @@ static const struct ib_device_ops vrdma_ops = {
 	.destroy_ah = vrdma_destroy_ah,
 	.destroy_cq = vrdma_destroy_cq,
 	.destroy_qp = vrdma_destroy_qp,
+	.device_group = &vrdma_sysfs_group,
 	.disassociate_ucontext = vrdma_disassociate_ucontext,
 	.get_dev_fw_str = vrdma_get_dev_fw_str,
 	.get_dma_mr = vrdma_get_dma_mr,

@@ -13,8 +13,8 @@
  *   memory   mem.h table.c area.c ucontext.c fastreg.c mr.c mw.c
  *   queue    queue.h handler.c eq.c event.c request.c wr.c wc.c flush.c
  *            cq_direct.c direct.c vq.c cq.c srq.c qp.c mcast.c
- *   device   device.h pd.c port.c netdev.c counters.c stats.c config.c
- *            vqs.c fatal.c
+ *   device   device.h pd.c port.c netdev.c sysfs.c counters.c stats.c
+ *            config.c vqs.c fatal.c
  *   driver   main.c
  */
 #ifndef VRDMA_H
