@@ -62,7 +62,7 @@ DEFAULT_SUITES := unit qtest guest
 REPORTS := interop pyverbs soak
 KNOWN_SUITES := $(DEFAULT_SUITES) migration threads series newer-kernel \
 	kernels arm64 kernel-users applications hosts libvirt vmm faults \
-	images pvrdma verbs scale packages ci-jobs $(REPORTS)
+	images monitors pvrdma verbs scale packages ci-jobs $(REPORTS)
 KNOWN_BENCHES := engine instructions turns qps qp-memory query guests \
 	applications pvrdma migration verbs verbs-mr
 
@@ -89,6 +89,7 @@ ALIASES := $(KNOWN_SUITES:%=check-%)
 	graph install packages package-parts \
 	packages-build packages-coverage packages-packages packages-guest \
 	packages-test packages-lint packages-arm64 packages-images \
+	packages-monitors \
 	packages-bench clean distclean help
 
 all: qemu standalone
@@ -118,7 +119,7 @@ help:
 
 packages-build packages-coverage packages-guest packages-test \
 		packages-lint packages-packages packages-arm64 \
-		packages-images packages-bench: packages-%:
+		packages-images packages-monitors packages-bench: packages-%:
 ifneq ($(PACKAGES),no)
 	@scripts/setup-packages.sh --check $* || \
 		$(STAGE) packages-$* 'packages are installed' \
@@ -179,6 +180,9 @@ install: qemu
 	@install -D -t $(DESTDIR)$(PREFIX)/bin tools/server/virtio-rdma-server
 	@install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man1 \
 		tools/server/virtio-rdma-server.1
+	@install -D -t $(DESTDIR)$(PREFIX)/bin tools/exporter/vrdma-exporter
+	@install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/virtio-rdma \
+		tools/exporter/dashboard.json
 
 packages: $(B)/tools/meson.py $(QEMU_TREE)/VERSION | \
 		packages-build packages-guest packages-packages
@@ -252,7 +256,7 @@ run-guest:
 
 # Guest tests that take too long for CI
 run-users run-newer run-applications run-hosts run-libvirt run-vmm run-arm64 \
-		run-faults run-images run-pvrdma run-verbs: run-%:
+		run-faults run-images run-monitors run-pvrdma run-verbs: run-%:
 	@$(STAGE) $*! 'guest tests are done' \
 		tests/guest/run check --suite $*
 
@@ -340,11 +344,12 @@ needs-threads: tsan-qemu
 needs-series: series-qemus | packages-guest packages-test
 needs-arm64: qemu-arm64
 needs-images: | packages-images
+needs-monitors: | packages-monitors
 needs-packages: packages
 needs-ci-jobs:
-needs-arm64 needs-images needs-newer-kernel needs-kernels needs-kernel-users \
-	needs-applications needs-hosts needs-libvirt needs-vmm needs-faults \
-	needs-pvrdma needs-scale \
+needs-arm64 needs-images needs-monitors needs-newer-kernel needs-kernels \
+	needs-kernel-users needs-applications needs-hosts needs-libvirt \
+	needs-vmm needs-faults needs-pvrdma needs-scale \
 	$(REPORTS:%=needs-%): qemu | packages-guest packages-test
 
 # The stages of a suite, if it has more than one or another name

@@ -16,7 +16,8 @@ from . import (appbench, demo, guestbench, interop, kernels, migration,
 STACKS = ('virtio-rdma', 'rxe')
 # Directories of tests below tests/guest
 SUITES = (workers.CHECK, 'users', 'newer', 'verbs', 'applications', 'series',
-          'hosts', 'libvirt', 'vmm', 'arm64', 'faults', 'images', 'pvrdma')
+          'hosts', 'libvirt', 'vmm', 'arm64', 'faults', 'images', 'monitors',
+          'pvrdma')
 
 
 def do_headers(args):
