@@ -78,6 +78,10 @@ def test_a_server_outlives_clients_that_break_the_protocol(bench):
                 client.send(GET_INFO, size=32)     # and the body never comes
             with Client(at) as client:
                 assert client.negotiate()[0] == 0
+                client.send(GET_INFO, size=32)     # and nothing follows
+                assert client.answer() is None
+            with Client(at) as client:
+                assert client.negotiate()[0] == 0
                 assert client.info()[0] >= 9, client.info()
         assert server.pid == pid
     finally:
