@@ -78,15 +78,15 @@ else
         --enable-virtfs
         --enable-attr
     )
-    # For virtio-rdma-server. QEMU builds its server only for targets that have
-    # KVM on this machine.
-    [ "$target" != x86_64 ] ||
-        options+=(
-            --enable-multiprocess
-            --enable-vfio-user-server
-            -Dlibvfio-user:default_library=static
-        )
 fi
+# For virtio-rdma-server. QEMU builds its server only for targets that have KVM
+# on this machine.
+[ "$target" != x86_64 ] || [ -n "${TSAN:-}" ] ||
+    options+=(
+        --enable-multiprocess
+        --enable-vfio-user-server
+        -Dlibvfio-user:default_library=static
+    )
 # Machines of other architectures need device trees.
 [ "$target" = x86_64 ] || options+=(--enable-fdt=system)
 [ -z "${PACKAGE:-}" ] ||

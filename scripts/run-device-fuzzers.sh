@@ -9,7 +9,8 @@
 set -u
 here=$(realpath "$(dirname "$0")/..")
 all=(rdma-split rdma-packed rdma-iommu rdma-direct rdma-eject rdma-wire
-    rdma-shm rdma-stream rdma-generic rdma-pvrdma rdma-generic-pv)
+    rdma-shm rdma-stream rdma-generic rdma-pvrdma rdma-generic-pv
+    rdma-vfio-user)
 
 # QEMU never frees some global allocations. The quarantine is as large as the
 # guest.

@@ -243,6 +243,10 @@ void fuzz_op_raw_frame(FuzzIn *in);
 void fuzz_drain_wire(void);
 
 /* shm.c: the other side of shared memory */
+#define FUZZ_MAX_FDS 2
+/* Send @n descriptors with a message, and let the main loop handle it. */
+void fuzz_send_message(int fd, const void *data, size_t len, const int *fds,
+                       unsigned n);
 /* Make the directory for the sockets of ports. */
 const char *fuzz_shm_dir(void);
 /* End all connections. */

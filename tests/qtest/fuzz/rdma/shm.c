@@ -13,7 +13,6 @@
 #include "rdma-fuzz.h"
 
 #define ENDS 4
-#define MAX_FDS 2
 #define RING_DATA 4096u
 #define RING_SIZE (1u << 20)
 #define RECORD_LEN 8
@@ -261,11 +260,10 @@ void fuzz_op_shm_store(FuzzIn *in)
     }
 }
 
-/* A message that is more than a wake-up, with descriptors. */
-static void send_message(int fd, const void *data, size_t len, const int *fds,
-                         unsigned n)
+void fuzz_send_message(int fd, const void *data, size_t len, const int *fds,
+                       unsigned n)
 {
-    char control[CMSG_SPACE(MAX_FDS * sizeof(int))]
+    char control[CMSG_SPACE(FUZZ_MAX_FDS * sizeof(int))]
         __attribute__((aligned(8))) = {};
     struct iovec iov = { .iov_base = (void *)data, .iov_len = len };
     struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
@@ -288,10 +286,11 @@ void fuzz_op_shm_message(FuzzIn *in)
 {
     uint8_t sel = in_u8(in), len = in_u8(in) % 40, data[40] = {};
     End *end = sel & 0x80 ? &receivers[sel % ENDS] : &senders[sel % ENDS];
-    int fds[MAX_FDS] = { fuzz_guest.wire, fuzz_guest.wire };
+    int fds[FUZZ_MAX_FDS] = { fuzz_guest.wire, fuzz_guest.wire };
 
     if (end->fd >= 0) {
-        send_message(end->fd, data, len, fds, (sel >> 5 & 3) % (MAX_FDS + 1));
+        fuzz_send_message(end->fd, data, len, fds,
+                          (sel >> 5 & 3) % (FUZZ_MAX_FDS + 1));
     }
 }
 
@@ -343,7 +342,7 @@ void fuzz_op_shm_accept(FuzzIn *in)
     uint8_t welcome[16] = "VRDMASHM\1";
     uint8_t sel = in_u8(in), len = 12, n = 1;
     End *end = &receivers[sel % ENDS];
-    int fds[MAX_FDS];
+    int fds[FUZZ_MAX_FDS];
     size_t size;
 
     end_close(end);
@@ -362,13 +361,13 @@ void fuzz_op_shm_accept(FuzzIn *in)
         welcome[in_u8(in) % sizeof(welcome)] ^= 1 + in_u8(in) % 255;
         break;
     case 2:
-        n = in_u8(in) % (MAX_FDS + 1);
+        n = in_u8(in) % (FUZZ_MAX_FDS + 1);
         break;
     default:
         break;
     }
     end_map(end, fds[0], size);
-    send_message(end->fd, welcome, len, fds, n);
+    fuzz_send_message(end->fd, welcome, len, fds, n);
     close(fds[0]);
 }
 
