@@ -93,6 +93,19 @@ class Server(unittest.TestCase):
         self.assertIn('"addr": "a.1"', words[3])
         self.assertIn(f'"path": "{self.socket}"', words[3])
 
+    def test_options_can_name_a_bus(self):
+        _, lines = self.start('--bus', 'rp0')
+        words = shlex.split(''.join(lines))
+        self.assertIn('"addr": "0.0", "bus": "rp0"', words[1])
+        self.assertIn('"addr": "0.1", "bus": "rp0"', words[3])
+
+    def test_options_are_written_to_a_file(self):
+        written = self.top / 'options'
+        server, lines = self.start('--write-options', str(written))
+        server.terminate()
+        server.wait(20)
+        self.assertEqual(written.read_text(encoding='utf-8'), ''.join(lines))
+
     def test_sockets_go_with_the_server(self):
         server, _ = self.start()
         self.assertTrue(self.socket.is_socket())

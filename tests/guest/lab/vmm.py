@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from guestkit import buildroot
-from guestkit.adapter import MTU, mac, net_up
+from guestkit.adapter import MTU, ROOT_PORT, mac, net_up
 from guestkit.paths import LOGS, STATE, TOP, LabError, Unavailable, \
     qemu_binary, say, state_lock
 from guestkit.vm import Vm, die_with_parent, read_log
@@ -25,6 +25,8 @@ PAGE = 'virtio-rdma-server'
 SUITE, RELEASE = 'trixie-backports', 'trixie'
 PACKAGE = 'qemu-system-x86'
 LIBRARIES = 'usr/lib/x86_64-linux-gnu'
+# More memory can be plugged in.
+ROOM = ('-m', 'slots=1,maxmem=4G')
 FIRMWARE = ('seabios', 'qemu', 'ipxe/qemu')
 
 
@@ -57,8 +59,8 @@ def write_program(root, path):
 class DebianVm(Vm):
     """A guest with the devices of a server."""
 
-    def __init__(self, name, server, **options):
-        super().__init__(name, **options)
+    def __init__(self, name, server, *devices, **options):
+        super().__init__(name, *devices, **options)
         self.server = server
 
     def _command(self, agent, qmp):
@@ -138,10 +140,11 @@ class Server:
 
 
 class ServedPair(TwoGuests):
-    """Two guests, each with a server of its own."""
+    """Two guests, each with a server of its own. @hotplug: the devices and
+    memory can come and go"""
 
     def __init__(self, tag, rdma=True, adapter='virtio-rdma', mtu=MTU, smp=1,
-                 mem='1G'):
+                 mem='1G', hotplug=False):
         assert rdma, 'rxe needs no server'
         root = debian_qemu()
         self.directory = tempfile.mkdtemp(prefix='vrdma-')
@@ -149,9 +152,14 @@ class ServedPair(TwoGuests):
         for name in ('server.sh', 'guest.sh'):
             (Path(self.directory) / name).write_text(listing(PAGE, name))
         self.mtu = mtu
+        more, devices = (), ()
+        if hotplug:
+            more, devices = ('--bus', 'rp0'), (*ROOT_PORT, *ROOM)
         self.servers = [Server(tag, index, self.directory, '--mtu', str(mtu),
-                               '--adapter', adapter) for index in (1, 2)]
-        self.vms = [DebianVm(f'{tag}-{index}', server, smp=smp, mem=mem)
+                               '--adapter', adapter, *more)
+                        for index in (1, 2)]
+        self.vms = [DebianVm(f'{tag}-{index}', server, *devices, smp=smp,
+                             mem=mem)
                     for index, server in enumerate(self.servers, 1)]
 
     def wait(self, index):
