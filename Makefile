@@ -177,10 +177,10 @@ install: qemu
 	@$(STAGE) install 'installed in $(PREFIX)' \
 		$(PYTHON) $(B)/tools/meson.py install -C $(V_DIR)/qemu --no-rebuild \
 		--skip-subprojects
-	@install -D -t $(DESTDIR)$(PREFIX)/bin tools/server/virtio-rdma-server
+	@install -D -t $(DESTDIR)$(PREFIX)/bin tools/server/virtio-rdma-server \
+		tools/exporter/vrdma-exporter
 	@install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man1 \
-		tools/server/virtio-rdma-server.1
-	@install -D -t $(DESTDIR)$(PREFIX)/bin tools/exporter/vrdma-exporter
+		tools/server/virtio-rdma-server.1 tools/exporter/vrdma-exporter.1
 	@install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/virtio-rdma \
 		tools/exporter/dashboard.json
 

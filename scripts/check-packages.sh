@@ -22,8 +22,8 @@ package_names() { # DEB...: print their names as an extended regular expression
     (IFS='|'; echo "${all[*]}")
 }
 
-# Packages to compile users' programs, and Debian's QEMU
-also='gcc libc6-dev libibverbs-dev librdmacm-dev qemu-system-x86'
+# Packages to compile users' programs, Debian's QEMU, and to check a unit
+also='gcc libc6-dev libibverbs-dev librdmacm-dev qemu-system-x86 systemd'
 install='DEBIAN_FRONTEND=noninteractive apt-get install -q -y'
 
 make_systems() {

@@ -25,8 +25,8 @@ sys.path[:0] = [str(TOP / 'tests' / 'guest'), str(TOP / 'tools' / 'lab')]
 
 from lab.pages import listing    # noqa: E402
 
-NAMES = ('qemu-system-x86-virtio-rdma', 'virtio-rdma-dkms',
-         'ibverbs-provider-virtio-rdma', 'vrdma-lab')
+NAMES = ('qemu-system-x86-virtio-rdma', 'virtio-rdma-server',
+         'vrdma-exporter', 'virtio-rdma-dkms', 'ibverbs-provider-virtio-rdma', 'vrdma-lab')
 QEMU = 'qemu-system-x86_64-virtio-rdma'
 VERSION = (TOP / 'VERSION').read_text(encoding='ascii').strip()
 WORK = '/srv/user'
@@ -128,6 +128,25 @@ def qemu_of_debian_is_as_it_was(system, _):
                'ibverbs-providers | grep .')
 
 
+def the_service_is_confined(system, _):
+    unit = 'virtio-rdma-server@guest1.service'
+    system.run(f'systemd-analyze verify --man=no {unit}')
+    # The highest exposure that is allowed, of 100
+    system.run('systemd-analyze security --offline=yes --threshold=20 '
+               '--no-pager virtio-rdma-server@.service')
+
+
+def the_server_serves(system, _):
+    system.run('cd /tmp && (virtio-rdma-server --socket /tmp/adapter '
+               '--netdev hubport,hubid=0 --write-options options & '
+               'server=$!; until [ -s options ]; do '
+               'kill -0 $server || exit 1; sleep 0.1; done; '
+               'test -S adapter -a -S adapter.nic && '
+               'kill $server && wait $server)', timeout=60)
+    shown = system.run('cd /tmp && cat options && rm options adapter.lock')
+    require(shown.count('"driver": "vfio-user-pci"') == 2, shown)
+
+
 def dkms_has_built_the_module(system, _):
     releases = system.releases()
     require(releases, 'no kernel headers are installed')
@@ -214,8 +233,9 @@ def purging_them_leaves_nothing(system, beside):
 
 CASES = (
     apt_installs_them, qemu_has_the_device, qemu_of_debian_is_as_it_was,
-    dkms_has_built_the_module, guests_come_up, programs_find_their_adapters,
-    ib_write_bw_runs, exit_codes_are_those_of_programs, guests_go_down,
+    the_service_is_confined, the_server_serves, dkms_has_built_the_module,
+    guests_come_up, programs_find_their_adapters, ib_write_bw_runs,
+    exit_codes_are_those_of_programs, guests_go_down,
     the_program_of_the_page_runs, another_stack_needs_none_of_ours,
     what_is_missing_is_named, purging_them_leaves_nothing)
 
