@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A client of vfio-user, for messages that no VMM sends."""
+import os
 import socket
 import struct
 
-VERSION, GET_INFO = 1, 4
+VERSION, DMA_MAP, GET_INFO = 1, 2, 4
+READ_WRITE = 3
 HEADER = struct.Struct('=HHIII')    # number, command, size, flags, error
 ERROR = 1 << 5
 
@@ -23,11 +25,12 @@ class Client:
     def __exit__(self, *exc):
         self.socket.close()
 
-    def send(self, command, body=b'', size=None, flags=0):
+    def send(self, command, body=b'', size=None, flags=0, fds=()):
         """Send a message. @size: that of its header, if it is wrong"""
         if size is None:
             size = HEADER.size + len(body)
-        self.socket.sendall(HEADER.pack(7, command, size, flags, 0) + body)
+        socket.send_fds(
+            self.socket, [HEADER.pack(7, command, size, flags, 0) + body], fds)
 
     def answer(self):
         """Return (error, body) of the next message, or None if the server
@@ -47,6 +50,17 @@ class Client:
         """Agree on a version; the answer."""
         self.send(VERSION, struct.pack('=HH', major, 0) + b'{}\0')
         return self.answer()
+
+    def map(self, size, offset=0, of=65536):
+        """Map a part of a new file of @of bytes; the error."""
+        fd = os.memfd_create('vfio-user')
+        try:
+            os.truncate(fd, of)
+            self.send(DMA_MAP, struct.pack('=IIQQQ', 32, READ_WRITE, offset, 0,
+                                           size), fds=[fd])
+        finally:
+            os.close(fd)
+        return self.answer()[0]
 
     def info(self):
         """Return (regions, interrupts) of the device."""
