@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from guestkit import buildroot
-from guestkit.adapter import MTU, ROOT_PORT, mac, net_up
+from guestkit.adapter import MTU, mac, net_up
 from guestkit.paths import LOGS, STATE, TOP, LabError, Unavailable, \
     qemu_binary, say, state_lock
 from guestkit.vm import Vm, die_with_parent, read_log
@@ -25,8 +25,9 @@ PAGE = 'virtio-rdma-server'
 SUITE, RELEASE = 'trixie-backports', 'trixie'
 PACKAGE = 'qemu-system-x86'
 LIBRARIES = 'usr/lib/x86_64-linux-gnu'
-# More memory can be plugged in.
-ROOM = ('-m', 'slots=1,maxmem=4G')
+# A slot for devices and one for memory that are plugged in
+ROOM = ('-device', 'pcie-root-port,id=rp1,chassis=1', '-m',
+        'slots=1,maxmem=4G')
 FIRMWARE = ('seabios', 'qemu', 'ipxe/qemu')
 
 
@@ -140,8 +141,8 @@ class Server:
 
 
 class ServedPair(TwoGuests):
-    """Two guests, each with a server of its own. @hotplug: the devices and
-    memory can come and go"""
+    """Two guests, each with a server of its own. @hotplug: more devices and
+    memory can be plugged in"""
 
     def __init__(self, tag, rdma=True, adapter='virtio-rdma', mtu=MTU, smp=1,
                  mem='1G', hotplug=False):
@@ -152,14 +153,10 @@ class ServedPair(TwoGuests):
         for name in ('server.sh', 'guest.sh'):
             (Path(self.directory) / name).write_text(listing(PAGE, name))
         self.mtu = mtu
-        more, devices = (), ()
-        if hotplug:
-            more, devices = ('--bus', 'rp0'), (*ROOT_PORT, *ROOM)
         self.servers = [Server(tag, index, self.directory, '--mtu', str(mtu),
-                               '--adapter', adapter, *more)
-                        for index in (1, 2)]
-        self.vms = [DebianVm(f'{tag}-{index}', server, *devices, smp=smp,
-                             mem=mem)
+                               '--adapter', adapter) for index in (1, 2)]
+        self.vms = [DebianVm(f'{tag}-{index}', server,
+                             *(ROOM if hotplug else ()), smp=smp, mem=mem)
                     for index, server in enumerate(self.servers, 1)]
 
     def wait(self, index):
