@@ -11,151 +11,6 @@
 
 QEMU_BUILD_BUG_ON(sizeof(RdmaQpType) != sizeof(uint32_t));
 
-/* Structures in a QP */
-
-static const VMStateDescription vmstate_cap = {
-    .name = "rdma-roce/cap",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .fields = (const VMStateField[]) {
-        VMSTATE_UINT32(max_send_wr, RdmaQpCap),
-        VMSTATE_UINT32(max_recv_wr, RdmaQpCap),
-        VMSTATE_UINT32(max_send_sge, RdmaQpCap),
-        VMSTATE_UINT32(max_recv_sge, RdmaQpCap),
-        VMSTATE_UINT32(max_inline_data, RdmaQpCap),
-        VMSTATE_END_OF_LIST()
-    },
-};
-
-static const VMStateDescription vmstate_init_attr = {
-    .name = "rdma-roce/init",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .fields = (const VMStateField[]) {
-        VMSTATE_UINT32(qpn, RdmaQpInitAttr),
-        VMSTATE_UINT32(pdn, RdmaQpInitAttr),
-        VMSTATE_RDMA_ENUM(qp_type, RdmaQpInitAttr),
-        VMSTATE_BOOL(sq_sig_all, RdmaQpInitAttr),
-        VMSTATE_UINT32(send_cqn, RdmaQpInitAttr),
-        VMSTATE_UINT32(recv_cqn, RdmaQpInitAttr),
-        VMSTATE_STRUCT(cap, RdmaQpInitAttr, 1, vmstate_cap, RdmaQpCap),
-        VMSTATE_BOOL(has_srq, RdmaQpInitAttr),
-        VMSTATE_UINT32(srqn, RdmaQpInitAttr),
-        VMSTATE_BOOL(block_mcast_loopback, RdmaQpInitAttr),
-        VMSTATE_END_OF_LIST()
-    },
-};
-
-static const VMStateDescription vmstate_av = {
-    .name = "rdma-roce/av",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .fields = (const VMStateField[]) {
-        VMSTATE_BUFFER(dgid, RdmaAv),
-        VMSTATE_BUFFER(dmac, RdmaAv),
-        VMSTATE_UINT8(sgid_index, RdmaAv),
-        VMSTATE_UINT8(hop_limit, RdmaAv),
-        VMSTATE_UINT8(traffic_class, RdmaAv),
-        VMSTATE_UINT8(sl, RdmaAv),
-        VMSTATE_UINT8(static_rate, RdmaAv),
-        VMSTATE_UINT8(port_num, RdmaAv),
-        VMSTATE_UINT8(ah_flags, RdmaAv),
-        VMSTATE_UINT32(flow_label, RdmaAv),
-        VMSTATE_END_OF_LIST()
-    },
-};
-
-/* Attributes that MODIFY_QP sets: no alternate path, and caps do not change */
-static const VMStateDescription vmstate_attr = {
-    .name = "rdma-roce/attr",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .fields = (const VMStateField[]) {
-        VMSTATE_UINT8(qp_state, RdmaQpAttr),
-        VMSTATE_UINT8(path_mtu, RdmaQpAttr),
-        VMSTATE_UINT8(path_mig_state, RdmaQpAttr),
-        VMSTATE_UINT32(qkey, RdmaQpAttr),
-        VMSTATE_UINT32(dest_qp_num, RdmaQpAttr),
-        VMSTATE_UINT32(qp_access_flags, RdmaQpAttr),
-        VMSTATE_UINT16(pkey_index, RdmaQpAttr),
-        VMSTATE_UINT8(en_sqd_async_notify, RdmaQpAttr),
-        VMSTATE_UINT8(max_rd_atomic, RdmaQpAttr),
-        VMSTATE_UINT8(max_dest_rd_atomic, RdmaQpAttr),
-        VMSTATE_UINT8(min_rnr_timer, RdmaQpAttr),
-        VMSTATE_UINT8(port_num, RdmaQpAttr),
-        VMSTATE_UINT8(timeout, RdmaQpAttr),
-        VMSTATE_UINT8(retry_cnt, RdmaQpAttr),
-        VMSTATE_UINT8(rnr_retry, RdmaQpAttr),
-        VMSTATE_UINT32(rate_limit, RdmaQpAttr),
-        VMSTATE_STRUCT(ah_attr, RdmaQpAttr, 1, vmstate_av, RdmaAv),
-        VMSTATE_END_OF_LIST()
-    },
-};
-
-static const VMStateDescription vmstate_sq = {
-    .name = "rdma-roce/sq",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .fields = (const VMStateField[]) {
-        VMSTATE_UINT32(cons, RoceSqState),
-        VMSTATE_UINT32(cur, RoceSqState),
-        VMSTATE_UINT32(cur_pkt, RoceSqState),
-        VMSTATE_UINT32(started, RoceSqState),
-        VMSTATE_UINT32(prod, RoceSqState),
-        VMSTATE_UINT32(una, RoceSqState),
-        VMSTATE_UINT32(psn, RoceSqState),
-        VMSTATE_UINT32(sent, RoceSqState),
-        VMSTATE_UINT32(end, RoceSqState),
-        VMSTATE_UINT32(rd_atomic, RoceSqState),
-        VMSTATE_UINT32(rd_psns, RoceSqState),
-        VMSTATE_UINT32(unrequested, RoceSqState),
-        VMSTATE_UINT8(retries, RoceSqState),
-        VMSTATE_UINT8(rnr_retries, RoceSqState),
-        VMSTATE_UINT8(seq_error_handled, RoceSqState),
-        VMSTATE_UINT8(rnr_wait, RoceSqState),
-        VMSTATE_UINT8(draining, RoceSqState),
-        VMSTATE_INT64(ack_deadline, RoceSqState),
-        VMSTATE_INT64(rnr_deadline, RoceSqState),
-        VMSTATE_INT64(send_at, RoceSqState),
-        VMSTATE_END_OF_LIST()
-    },
-};
-
-static const VMStateDescription vmstate_rq = {
-    .name = "rdma-roce/rq",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .fields = (const VMStateField[]) {
-        VMSTATE_UINT32(cons, RoceRqState),
-        VMSTATE_UINT32(prod, RoceRqState),
-        VMSTATE_END_OF_LIST()
-    },
-};
-
-static const VMStateDescription vmstate_resp = {
-    .name = "rdma-roce/resp",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .fields = (const VMStateField[]) {
-        VMSTATE_UINT32(epsn, RoceRespState),
-        VMSTATE_UINT32(msn, RoceRespState),
-        VMSTATE_UINT32(op, RoceRespState),
-        VMSTATE_UINT32(offset, RoceRespState),
-        VMSTATE_UINT64(write_va, RoceRespState),
-        VMSTATE_UINT32(write_rkey, RoceRespState),
-        VMSTATE_UINT32(write_len, RoceRespState),
-        VMSTATE_UINT32(res_prod, RoceRespState),
-        VMSTATE_UINT32(res_out, RoceRespState),
-        VMSTATE_UINT32(ack_kind, RoceRespState),
-        VMSTATE_UINT32(ack_psn, RoceRespState),
-        VMSTATE_UINT8(ack_syndrome, RoceRespState),
-        VMSTATE_UINT8(nak_sent, RoceRespState),
-        VMSTATE_UINT8(comm_est, RoceRespState),
-        VMSTATE_UINT8(closing, RoceRespState),
-        VMSTATE_END_OF_LIST()
-    },
-};
-
 /* Counts */
 
 #define SRQ "shared receive queue"
@@ -318,12 +173,84 @@ static const VMStateDescription vmstate_qp = {
     .version_id = 1,
     .minimum_version_id = 1,
     .fields = (const VMStateField[]) {
-        VMSTATE_STRUCT(image.init, SavedQp, 1, vmstate_init_attr,
-                       RdmaQpInitAttr),
-        VMSTATE_STRUCT(image.s.attr, SavedQp, 1, vmstate_attr, RdmaQpAttr),
-        VMSTATE_STRUCT(image.s.sq, SavedQp, 1, vmstate_sq, RoceSqState),
-        VMSTATE_STRUCT(image.s.rq, SavedQp, 1, vmstate_rq, RoceRqState),
-        VMSTATE_STRUCT(image.s.resp, SavedQp, 1, vmstate_resp, RoceRespState),
+        VMSTATE_UINT32(image.init.qpn, SavedQp),
+        VMSTATE_UINT32(image.init.pdn, SavedQp),
+        VMSTATE_RDMA_ENUM(image.init.qp_type, SavedQp),
+        VMSTATE_BOOL(image.init.sq_sig_all, SavedQp),
+        VMSTATE_UINT32(image.init.send_cqn, SavedQp),
+        VMSTATE_UINT32(image.init.recv_cqn, SavedQp),
+        VMSTATE_UINT32(image.init.cap.max_send_wr, SavedQp),
+        VMSTATE_UINT32(image.init.cap.max_recv_wr, SavedQp),
+        VMSTATE_UINT32(image.init.cap.max_send_sge, SavedQp),
+        VMSTATE_UINT32(image.init.cap.max_recv_sge, SavedQp),
+        VMSTATE_UINT32(image.init.cap.max_inline_data, SavedQp),
+        VMSTATE_BOOL(image.init.has_srq, SavedQp),
+        VMSTATE_UINT32(image.init.srqn, SavedQp),
+        VMSTATE_BOOL(image.init.block_mcast_loopback, SavedQp),
+        /* What MODIFY_QP sets: no alternate path, and caps do not change */
+        VMSTATE_UINT8(image.s.attr.qp_state, SavedQp),
+        VMSTATE_UINT8(image.s.attr.path_mtu, SavedQp),
+        VMSTATE_UINT8(image.s.attr.path_mig_state, SavedQp),
+        VMSTATE_UINT32(image.s.attr.qkey, SavedQp),
+        VMSTATE_UINT32(image.s.attr.dest_qp_num, SavedQp),
+        VMSTATE_UINT32(image.s.attr.qp_access_flags, SavedQp),
+        VMSTATE_UINT16(image.s.attr.pkey_index, SavedQp),
+        VMSTATE_UINT8(image.s.attr.en_sqd_async_notify, SavedQp),
+        VMSTATE_UINT8(image.s.attr.max_rd_atomic, SavedQp),
+        VMSTATE_UINT8(image.s.attr.max_dest_rd_atomic, SavedQp),
+        VMSTATE_UINT8(image.s.attr.min_rnr_timer, SavedQp),
+        VMSTATE_UINT8(image.s.attr.port_num, SavedQp),
+        VMSTATE_UINT8(image.s.attr.timeout, SavedQp),
+        VMSTATE_UINT8(image.s.attr.retry_cnt, SavedQp),
+        VMSTATE_UINT8(image.s.attr.rnr_retry, SavedQp),
+        VMSTATE_UINT32(image.s.attr.rate_limit, SavedQp),
+        VMSTATE_BUFFER(image.s.attr.ah_attr.dgid, SavedQp),
+        VMSTATE_BUFFER(image.s.attr.ah_attr.dmac, SavedQp),
+        VMSTATE_UINT8(image.s.attr.ah_attr.sgid_index, SavedQp),
+        VMSTATE_UINT8(image.s.attr.ah_attr.hop_limit, SavedQp),
+        VMSTATE_UINT8(image.s.attr.ah_attr.traffic_class, SavedQp),
+        VMSTATE_UINT8(image.s.attr.ah_attr.sl, SavedQp),
+        VMSTATE_UINT8(image.s.attr.ah_attr.static_rate, SavedQp),
+        VMSTATE_UINT8(image.s.attr.ah_attr.port_num, SavedQp),
+        VMSTATE_UINT8(image.s.attr.ah_attr.ah_flags, SavedQp),
+        VMSTATE_UINT32(image.s.attr.ah_attr.flow_label, SavedQp),
+        VMSTATE_UINT32(image.s.sq.cons, SavedQp),
+        VMSTATE_UINT32(image.s.sq.cur, SavedQp),
+        VMSTATE_UINT32(image.s.sq.cur_pkt, SavedQp),
+        VMSTATE_UINT32(image.s.sq.started, SavedQp),
+        VMSTATE_UINT32(image.s.sq.prod, SavedQp),
+        VMSTATE_UINT32(image.s.sq.una, SavedQp),
+        VMSTATE_UINT32(image.s.sq.psn, SavedQp),
+        VMSTATE_UINT32(image.s.sq.sent, SavedQp),
+        VMSTATE_UINT32(image.s.sq.end, SavedQp),
+        VMSTATE_UINT32(image.s.sq.rd_atomic, SavedQp),
+        VMSTATE_UINT32(image.s.sq.rd_psns, SavedQp),
+        VMSTATE_UINT32(image.s.sq.unrequested, SavedQp),
+        VMSTATE_UINT8(image.s.sq.retries, SavedQp),
+        VMSTATE_UINT8(image.s.sq.rnr_retries, SavedQp),
+        VMSTATE_UINT8(image.s.sq.seq_error_handled, SavedQp),
+        VMSTATE_UINT8(image.s.sq.rnr_wait, SavedQp),
+        VMSTATE_UINT8(image.s.sq.draining, SavedQp),
+        VMSTATE_INT64(image.s.sq.ack_deadline, SavedQp),
+        VMSTATE_INT64(image.s.sq.rnr_deadline, SavedQp),
+        VMSTATE_INT64(image.s.sq.send_at, SavedQp),
+        VMSTATE_UINT32(image.s.rq.cons, SavedQp),
+        VMSTATE_UINT32(image.s.rq.prod, SavedQp),
+        VMSTATE_UINT32(image.s.resp.epsn, SavedQp),
+        VMSTATE_UINT32(image.s.resp.msn, SavedQp),
+        VMSTATE_UINT32(image.s.resp.op, SavedQp),
+        VMSTATE_UINT32(image.s.resp.offset, SavedQp),
+        VMSTATE_UINT64(image.s.resp.write_va, SavedQp),
+        VMSTATE_UINT32(image.s.resp.write_rkey, SavedQp),
+        VMSTATE_UINT32(image.s.resp.write_len, SavedQp),
+        VMSTATE_UINT32(image.s.resp.res_prod, SavedQp),
+        VMSTATE_UINT32(image.s.resp.res_out, SavedQp),
+        VMSTATE_UINT32(image.s.resp.ack_kind, SavedQp),
+        VMSTATE_UINT32(image.s.resp.ack_psn, SavedQp),
+        VMSTATE_UINT8(image.s.resp.ack_syndrome, SavedQp),
+        VMSTATE_UINT8(image.s.resp.nak_sent, SavedQp),
+        VMSTATE_UINT8(image.s.resp.comm_est, SavedQp),
+        VMSTATE_UINT8(image.s.resp.closing, SavedQp),
         VMSTATE_UINT8(image.send_cq_failed, SavedQp),
         VMSTATE_UINT8(image.recv_cq_failed, SavedQp),
         VMSTATE_UINT32(image.n_send, SavedQp),
