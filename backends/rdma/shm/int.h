@@ -79,9 +79,7 @@ void rdma_roce_shm_free_later(RdmaRoceShm *shm, QEMUBHFunc *free_now,
 
 /* Install the handler of the socket again if its event waits. */
 void rdma_roce_shm_outbox_retry(RoceShmOutbox *ob);
-/* Functions of the hash table */
-guint rdma_roce_shm_outbox_hash(gconstpointer key);
-gboolean rdma_roce_shm_outbox_equal(gconstpointer a, gconstpointer b);
+/* Function of the hash table */
 void rdma_roce_shm_outbox_free(void *opaque);
 
 /* inbox.c: ports that frames come from */

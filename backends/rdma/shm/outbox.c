@@ -17,6 +17,7 @@
 struct RoceShmOutbox {
     RdmaRoceShm *shm;
     MACAddr mac;
+    uint64_t key;                   /* of @mac */
     int fd;                         /* -1: not connected */
     int64_t retry_at;               /* ms */
     RoceShmRing ring;               /* without a header: not usable yet */
@@ -249,6 +250,11 @@ static void outbox_connect(RoceShmOutbox *ob)
     timer_mod(ob->timer, rdma_roce_shm_now() + ROCE_SHM_RETRY_MS);
 }
 
+static uint64_t mac_key(const uint8_t *mac)
+{
+    return (uint64_t)lduw_he_p(mac) << 32 | ldl_he_p(mac + 2);
+}
+
 static RoceShmOutbox *outbox_new(RdmaRoceShm *shm, const uint8_t *mac)
 {
     RoceShmOutbox *ob = g_new0(RoceShmOutbox, 1);
@@ -256,28 +262,15 @@ static RoceShmOutbox *outbox_new(RdmaRoceShm *shm, const uint8_t *mac)
     ob->shm = shm;
     ob->fd = -1;
     memcpy(ob->mac.a, mac, sizeof(ob->mac.a));
+    ob->key = mac_key(mac);
     ob->timer = rdma_roce_shm_timer_new(shm, outbox_timer, ob);
-    g_hash_table_add(shm->outboxes, ob);
+    g_hash_table_insert(shm->outboxes, &ob->key, ob);
     return ob;
-}
-
-guint rdma_roce_shm_outbox_hash(gconstpointer key)
-{
-    const RoceShmOutbox *ob = key;
-
-    return ldl_he_p(ob->mac.a + 2);
-}
-
-gboolean rdma_roce_shm_outbox_equal(gconstpointer a, gconstpointer b)
-{
-    const RoceShmOutbox *one = a, *other = b;
-
-    return !memcmp(&one->mac, &other->mac, sizeof(one->mac));
 }
 
 static gboolean is_stale(gpointer key, gpointer value, gpointer now)
 {
-    const RoceShmOutbox *ob = key;
+    const RoceShmOutbox *ob = value;
 
     return ob->fd < 0 && ob->retry_at <= *(int64_t *)now;
 }
@@ -297,10 +290,9 @@ static bool outboxes_have_room(RdmaRoceShm *shm)
 /* The outbox of a MAC address, or NULL if there are too many. */
 static RoceShmOutbox *outbox_of(RdmaRoceShm *shm, const uint8_t *mac)
 {
-    RoceShmOutbox key;
+    const uint64_t key = mac_key(mac);
 
-    if (!shm->last || memcmp(shm->last->mac.a, mac, sizeof(key.mac.a))) {
-        memcpy(key.mac.a, mac, sizeof(key.mac.a));
+    if (!shm->last || shm->last->key != key) {
         shm->last = g_hash_table_lookup(shm->outboxes, &key);
         if (!shm->last && outboxes_have_room(shm)) {
             shm->last = outbox_new(shm, mac);

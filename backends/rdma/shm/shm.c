@@ -103,7 +103,7 @@ void rdma_roce_shm_retry(RdmaRoceShm *shm)
         listen_retry(shm);
         rdma_roce_shm_inboxes_retry(shm);
         g_hash_table_iter_init(&iter, shm->outboxes);
-        while (g_hash_table_iter_next(&iter, &ob, NULL)) {
+        while (g_hash_table_iter_next(&iter, NULL, &ob)) {
             rdma_roce_shm_outbox_retry(ob);
         }
     }
@@ -124,8 +124,7 @@ RdmaRoceShm *rdma_roce_shm_new(const char *dir, AioContext *ctx,
     shm->opaque = opaque;
     shm->fd = -1;
     shm->listen_again = rdma_roce_shm_timer_new(shm, shm_listen_again, shm);
-    shm->outboxes = g_hash_table_new_full(rdma_roce_shm_outbox_hash,
-                                          rdma_roce_shm_outbox_equal, NULL,
+    shm->outboxes = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL,
                                           rdma_roce_shm_outbox_free);
     QSIMPLEQ_INIT(&shm->to_wake);
     shm->inboxes = g_ptr_array_new_with_free_func(rdma_roce_shm_inbox_free);
