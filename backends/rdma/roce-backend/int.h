@@ -106,6 +106,11 @@ void rdma_roce_run_begin(RdmaRoce *r);
 void rdma_roce_run_end(RdmaRoce *r);
 /* Run the engine: frames, timers, and sends as far as the netdev takes them. */
 void rdma_roce_run(RdmaRoce *r);
+/*
+ * Have the engine run after the thread has left the backend, unless it runs
+ * before.
+ */
+void rdma_roce_run_soon(RdmaRoce *r);
 /* Callbacks of the netdev, see RdmaRoceNetOps */
 bool rdma_roce_on_receive(void *opaque, const struct iovec *iov, int iovcnt,
                           size_t offset);

@@ -78,11 +78,8 @@ static void roce_op_wake(void *opaque)
     if (r->in_engine) {
         /* The caller of the engine checks r->woken after return. */
         r->woken = true;
-    } else if (rdma_backend_busy(&r->parent_obj)) {
-        /* Void if the engine runs before the thread leaves the backend. */
-        rdma_backend_put_off(&r->parent_obj, ROCE_PENDING_RUN);
     } else {
-        qemu_bh_schedule(r->bh);
+        rdma_roce_run_soon(r);
     }
 }
 

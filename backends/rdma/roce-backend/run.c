@@ -265,8 +265,18 @@ void rdma_roce_run(RdmaRoce *r)
     }
 }
 
-static bool roce_try_enter(RdmaRoce *r)
+void rdma_roce_run_soon(RdmaRoce *r)
 {
+    if (rdma_backend_busy(&r->parent_obj)) {
+        rdma_backend_put_off(&r->parent_obj, ROCE_PENDING_RUN);
+    } else if (r->bh) {
+        qemu_bh_schedule(r->bh);
+    }
+}
+
+static bool roce_try_enter(void *opaque)
+{
+    RdmaRoce *r = opaque;
     RdmaBackend *rb = &r->parent_obj;
 
     if (!rdma_backend_try_enter(rb, ROCE_PENDING_RUN)) {
@@ -445,11 +455,7 @@ bool rdma_roce_on_receive(void *opaque, const struct iovec *iov, int iovcnt,
          * the turn is used up.
          */
         rdma_roce_frames_put(&r->deferred, iov, iovcnt, offset);
-        if (rdma_backend_busy(&r->parent_obj)) {
-            rdma_backend_put_off(&r->parent_obj, ROCE_PENDING_RUN);
-        } else {
-            qemu_bh_schedule(r->bh);
-        }
+        rdma_roce_run_soon(r);
         return true;
     }
 
@@ -468,16 +474,6 @@ bool rdma_roce_on_receive(void *opaque, const struct iovec *iov, int iovcnt,
     return true;
 }
 
-/* Frames that were blocked can be sent again. */
-static void roce_run_soon(RdmaRoce *r)
-{
-    if (rdma_backend_busy(&r->parent_obj)) {
-        rdma_backend_put_off(&r->parent_obj, ROCE_PENDING_RUN);
-    } else if (r->bh) {
-        qemu_bh_schedule(r->bh);
-    }
-}
-
 void rdma_roce_on_sent(void *opaque)
 {
     RdmaRoce *r = opaque;
@@ -489,7 +485,7 @@ void rdma_roce_on_sent(void *opaque)
         return;
     }
     r->net_blocked = false;
-    roce_run_soon(r);
+    rdma_roce_run_soon(r);
 }
 
 /* Callbacks of shared memory */
@@ -507,11 +503,6 @@ static void roce_shm_ready(void *opaque)
     }
 }
 
-static bool roce_shm_enter(void *opaque)
-{
-    return roce_try_enter(opaque);
-}
-
 static void roce_shm_leave(void *opaque)
 {
     rdma_backend_leave(opaque);
@@ -522,11 +513,11 @@ static void roce_shm_sent(void *opaque)
     RdmaRoce *r = opaque;
 
     r->shm_blocked = false;
-    roce_run_soon(r);
+    rdma_roce_run_soon(r);
 }
 
 const RdmaRoceShmOps rdma_roce_shm_ops = {
-    .enter = roce_shm_enter,
+    .enter = roce_try_enter,
     .leave = roce_shm_leave,
     .ready = roce_shm_ready,
     .receive = roce_shm_receive,
@@ -537,19 +528,18 @@ const RdmaRoceShmOps rdma_roce_shm_ops = {
 
 void rdma_roce_run_begin(RdmaRoce *r)
 {
-    AioContext *ctx = r->parent_obj.ctx;
+    AioContext *iothread = r->parent_obj.ctx;
+    AioContext *ctx = iothread ?: qemu_get_aio_context();
 
     rdma_roce_frames_init(&r->deferred, ROCE_MAX_DEFERRED);
     rdma_roce_frames_init(&r->leaving, ROCE_MAX_LEAVING);
-    if (ctx) {
-        r->bh = aio_bh_new(ctx, roce_bh, r);
-        r->turn = aio_bh_new(ctx, roce_turn_bh, r);
+    r->bh = aio_bh_new(ctx, roce_bh, r);
+    r->turn = aio_bh_new(ctx, roce_turn_bh, r);
+    if (iothread) {
         r->timer = aio_timer_new(ctx, QEMU_CLOCK_VIRTUAL, SCALE_NS,
                                  roce_timer, r);
         r->net_bh = qemu_bh_new(roce_net_bh, r);
     } else {
-        r->bh = qemu_bh_new(roce_bh, r);
-        r->turn = qemu_bh_new(roce_turn_bh, r);
         r->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, roce_timer, r);
     }
     rdma_roce_late_begin(r);
