@@ -302,24 +302,21 @@ static void rdma_backend_finalize(Object *obj)
     qemu_rec_mutex_destroy(&RDMA_BACKEND(obj)->lock);
 }
 
-static const TypeInfo rdma_backend_info = {
-    .name = TYPE_RDMA_BACKEND,
-    .parent = TYPE_OBJECT,
-    .abstract = true,
-    .instance_size = sizeof(RdmaBackend),
-    .instance_init = rdma_backend_init,
-    .instance_finalize = rdma_backend_finalize,
-    .class_size = sizeof(RdmaBackendClass),
-    .class_init = rdma_backend_class_init,
-    .interfaces = (InterfaceInfo[]) {
-        { TYPE_USER_CREATABLE },
-        { }
+static const TypeInfo rdma_backend_types[] = {
+    {
+        .name = TYPE_RDMA_BACKEND,
+        .parent = TYPE_OBJECT,
+        .abstract = true,
+        .instance_size = sizeof(RdmaBackend),
+        .instance_init = rdma_backend_init,
+        .instance_finalize = rdma_backend_finalize,
+        .class_size = sizeof(RdmaBackendClass),
+        .class_init = rdma_backend_class_init,
+        .interfaces = (InterfaceInfo[]) {
+            { TYPE_USER_CREATABLE },
+            { }
+        },
     },
 };
 
-static void rdma_backend_register_types(void)
-{
-    type_register_static(&rdma_backend_info);
-}
-
-type_init(rdma_backend_register_types)
+DEFINE_TYPES(rdma_backend_types)

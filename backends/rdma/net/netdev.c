@@ -277,11 +277,13 @@ static void filter_rdma_roce_class_init(ObjectClass *oc, RdmaClassData data)
     nfc->cork = filter_rdma_roce_cork;
 }
 
-static const TypeInfo filter_rdma_roce_info = {
-    .name = TYPE_FILTER_RDMA_ROCE,
-    .parent = TYPE_NETFILTER,
-    .class_init = filter_rdma_roce_class_init,
-    .instance_size = sizeof(FilterRdmaRoce),
+static const TypeInfo filter_rdma_roce_types[] = {
+    {
+        .name = TYPE_FILTER_RDMA_ROCE,
+        .parent = TYPE_NETFILTER,
+        .class_init = filter_rdma_roce_class_init,
+        .instance_size = sizeof(FilterRdmaRoce),
+    },
 };
 
 /* The port */
@@ -502,9 +504,4 @@ void rdma_roce_net_free(RdmaRoceNet *net)
     g_free(net);
 }
 
-static void filter_rdma_roce_register_types(void)
-{
-    type_register_static(&filter_rdma_roce_info);
-}
-
-type_init(filter_rdma_roce_register_types)
+DEFINE_TYPES(filter_rdma_roce_types)

@@ -285,18 +285,15 @@ static void rdma_roce_class_init(ObjectClass *oc, RdmaClassData data)
     rdma_roce_add_properties(oc);
 }
 
-static const TypeInfo rdma_roce_info = {
-    .name = TYPE_RDMA_BACKEND_ROCE,
-    .parent = TYPE_RDMA_BACKEND,
-    .instance_size = sizeof(RdmaRoce),
-    .instance_init = rdma_roce_init,
-    .instance_finalize = rdma_roce_finalize,
-    .class_init = rdma_roce_class_init,
+static const TypeInfo rdma_roce_types[] = {
+    {
+        .name = TYPE_RDMA_BACKEND_ROCE,
+        .parent = TYPE_RDMA_BACKEND,
+        .instance_size = sizeof(RdmaRoce),
+        .instance_init = rdma_roce_init,
+        .instance_finalize = rdma_roce_finalize,
+        .class_init = rdma_roce_class_init,
+    },
 };
 
-static void rdma_roce_register_types(void)
-{
-    type_register_static(&rdma_roce_info);
-}
-
-type_init(rdma_roce_register_types)
+DEFINE_TYPES(rdma_roce_types)
