@@ -26,6 +26,7 @@
 #include "net/filter.h"
 #include "net/net.h"
 #include "system/rdma-series.h"
+#include "system/rdma-setting.h"
 #include "../trace.h"
 
 #define TYPE_FILTER_IMPAIR "filter-impair"
@@ -373,73 +374,32 @@ static void filter_impair_cleanup(NetFilterState *nf)
 
 /* Properties */
 
-typedef struct Setting {
-    const char *name;
-    size_t offset;
-    uint32_t max;
-    const char *description;
-} Setting;
-
-static const Setting settings[] = {
-    { "drop", offsetof(FilterImpair, fault_rate[FAULT_DROP]), FAULT_SCALE,
+static const RdmaSetting settings[] = {
+    { "drop", RDMA_SETTING_UINT32,
+      offsetof(FilterImpair, fault_rate[FAULT_DROP]), 0, FAULT_SCALE,
       "dropped frames, per 10000" },
-    { "dup", offsetof(FilterImpair, fault_rate[FAULT_DUP]), FAULT_SCALE,
+    { "dup", RDMA_SETTING_UINT32,
+      offsetof(FilterImpair, fault_rate[FAULT_DUP]), 0, FAULT_SCALE,
       "duplicated frames, per 10000" },
-    { "reorder", offsetof(FilterImpair, fault_rate[FAULT_REORDER]),
-      FAULT_SCALE, "frames that the next frame overtakes, per 10000" },
-    { "corrupt", offsetof(FilterImpair, fault_rate[FAULT_CORRUPT]),
-      FAULT_SCALE, "frames with one flipped bit, per 10000" },
-    { "rate", offsetof(FilterImpair, rate), UINT32_MAX,
+    { "reorder", RDMA_SETTING_UINT32,
+      offsetof(FilterImpair, fault_rate[FAULT_REORDER]), 0, FAULT_SCALE,
+      "frames that the next frame overtakes, per 10000" },
+    { "corrupt", RDMA_SETTING_UINT32,
+      offsetof(FilterImpair, fault_rate[FAULT_CORRUPT]), 0, FAULT_SCALE,
+      "frames with one flipped bit, per 10000" },
+    { "rate", RDMA_SETTING_UINT32, offsetof(FilterImpair, rate), 0, 0,
       "rate of the link, kbit/s; 0: unlimited" },
-    { "delay", offsetof(FilterImpair, delay), UINT32_MAX,
+    { "delay", RDMA_SETTING_UINT32, offsetof(FilterImpair, delay), 0, 0,
       "delay of the link, microseconds" },
-    { "room", offsetof(FilterImpair, room), UINT32_MAX,
+    { "room", RDMA_SETTING_UINT32, offsetof(FilterImpair, room), 0, 0,
       "bytes that may wait for the link; more are dropped" },
-    { "mark", offsetof(FilterImpair, mark), UINT32_MAX,
+    { "mark", RDMA_SETTING_UINT32, offsetof(FilterImpair, mark), 0, 0,
       "frames that find more waiting bytes get an ECN mark; 0: none do" },
-};
-
-static const Setting counters[] = {
-    { "dropped", offsetof(FilterImpair, dropped), 0,
+    { "dropped", RDMA_SETTING_COUNTER, offsetof(FilterImpair, dropped), 0, 0,
       "frames dropped because the queue had no room" },
-    { "marked", offsetof(FilterImpair, marked), 0,
+    { "marked", RDMA_SETTING_COUNTER, offsetof(FilterImpair, marked), 0, 0,
       "frames that got an ECN mark" },
 };
-
-/* @opaque: the Setting */
-static void *field(Object *obj, void *opaque)
-{
-    return (uint8_t *)FILTER_IMPAIR(obj) + ((const Setting *)opaque)->offset;
-}
-
-static void filter_impair_get32(Object *obj, Visitor *v, const char *name,
-                                void *opaque, Error **errp)
-{
-    visit_type_uint32(v, name, field(obj, opaque), errp);
-}
-
-static void filter_impair_set32(Object *obj, Visitor *v, const char *name,
-                                void *opaque, Error **errp)
-{
-    const Setting *setting = opaque;
-    uint32_t value;
-
-    if (!visit_type_uint32(v, name, &value, errp)) {
-        return;
-    }
-    if (value > setting->max) {
-        error_setg(errp, "Property '%s.%s' is %u, and must be at most %u",
-                   TYPE_FILTER_IMPAIR, name, value, setting->max);
-        return;
-    }
-    *(uint32_t *)field(obj, opaque) = value;
-}
-
-static void filter_impair_get64(Object *obj, Visitor *v, const char *name,
-                                void *opaque, Error **errp)
-{
-    visit_type_uint64(v, name, field(obj, opaque), errp);
-}
 
 static void filter_impair_get_seed(Object *obj, Visitor *v, const char *name,
                                    void *opaque, Error **errp)
@@ -475,20 +435,7 @@ static void filter_impair_class_init(ObjectClass *oc, RdmaClassData data)
 {
     NetFilterClass *nfc = NETFILTER_CLASS(oc);
 
-    for (int i = 0; i < ARRAY_SIZE(settings); i++) {
-        object_class_property_add(oc, settings[i].name, "uint32",
-                                  filter_impair_get32, filter_impair_set32,
-                                  NULL, (void *)&settings[i]);
-        object_class_property_set_description(oc, settings[i].name,
-                                              settings[i].description);
-    }
-    for (int i = 0; i < ARRAY_SIZE(counters); i++) {
-        object_class_property_add(oc, counters[i].name, "uint64",
-                                  filter_impair_get64, NULL, NULL,
-                                  (void *)&counters[i]);
-        object_class_property_set_description(oc, counters[i].name,
-                                              counters[i].description);
-    }
+    rdma_settings_add(oc, settings, ARRAY_SIZE(settings));
     object_class_property_add(oc, "seed", "uint64", filter_impair_get_seed,
                               filter_impair_set_seed, NULL, NULL);
     object_class_property_set_description(oc, "seed",
@@ -500,17 +447,14 @@ static void filter_impair_class_init(ObjectClass *oc, RdmaClassData data)
     nfc->receive_iov = filter_impair_receive_iov;
 }
 
-static const TypeInfo filter_impair_info = {
-    .name = TYPE_FILTER_IMPAIR,
-    .parent = TYPE_NETFILTER,
-    .instance_size = sizeof(FilterImpair),
-    .instance_init = filter_impair_init,
-    .class_init = filter_impair_class_init,
+static const TypeInfo filter_impair_types[] = {
+    {
+        .name = TYPE_FILTER_IMPAIR,
+        .parent = TYPE_NETFILTER,
+        .instance_size = sizeof(FilterImpair),
+        .instance_init = filter_impair_init,
+        .class_init = filter_impair_class_init,
+    },
 };
 
-static void filter_impair_register_types(void)
-{
-    type_register_static(&filter_impair_info);
-}
-
-type_init(filter_impair_register_types)
+DEFINE_TYPES(filter_impair_types)

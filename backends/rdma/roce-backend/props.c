@@ -6,70 +6,27 @@
 #include "qapi/error.h"
 #include "qapi/visitor.h"
 #include "net/util.h"
+#include "system/rdma-setting.h"
 #include "int.h"
 
-/* A number that is 0, or in a range */
-typedef struct Setting {
-    const char *name;
-    size_t offset;                  /* of a uint32_t in RdmaRoce */
-    uint32_t min, max;
-    const char *description;
-} Setting;
-
-static const Setting settings[] = {
-    { "mtu", offsetof(RdmaRoce, mtu), RDMA_ROCE_MTU_MIN, RDMA_ROCE_MTU_MAX,
+static const RdmaSetting settings[] = {
+    { "netdev", RDMA_SETTING_STR, offsetof(RdmaRoce, netdev_id), 0, 0,
+      "ID of the netdev that carries the RoCEv2 frames" },
+    { "mtu", RDMA_SETTING_UINT32, offsetof(RdmaRoce, mtu),
+      RDMA_ROCE_MTU_MIN, RDMA_ROCE_MTU_MAX,
       "MTU of the link in bytes of IP packet, 0: as NIC or netdev say" },
-    { "dcqcn-rate", offsetof(RdmaRoce, dcqcn_rate), 1, 4000000,
+    { "dcqcn-rate", RDMA_SETTING_UINT32, offsetof(RdmaRoce, dcqcn_rate),
+      1, 4000000,
       "rate of the line in Mbit/s, for DCQCN; 0: queue pairs do not slow "
       "down for marks" },
     /* The VM may wait for a port that polls. */
-    { "shm-poll-max-ns", offsetof(RdmaRoce, shm_poll_max), 1, 50000,
+    { "shm-poll-max-ns", RDMA_SETTING_UINT32, offsetof(RdmaRoce, shm_poll_max),
+      1, 50000,
       "how long to poll for more frames by shared memory before sleeping, if "
       "some came soon after each other; 0: not at all" },
+    { "shm-icrc", RDMA_SETTING_BOOL, offsetof(RdmaRoce, shm_icrc), 0, 0,
+      "make an ICRC for frames that are sent by shared memory, too" },
 };
-
-static char *rdma_roce_get_netdev(Object *obj, Error **errp)
-{
-    return g_strdup(RDMA_BACKEND_ROCE(obj)->netdev_id);
-}
-
-static void rdma_roce_set_netdev(Object *obj, const char *value, Error **errp)
-{
-    RdmaRoce *r = RDMA_BACKEND_ROCE(obj);
-
-    if (rdma_backend_may_set(obj, "netdev", errp)) {
-        g_free(r->netdev_id);
-        r->netdev_id = g_strdup(value);
-    }
-}
-
-/* @opaque: the Setting */
-static void rdma_roce_get_number(Object *obj, Visitor *v, const char *name,
-                                 void *opaque, Error **errp)
-{
-    const Setting *s = opaque;
-
-    visit_type_uint32(v, name, (uint32_t *)((char *)obj + s->offset), errp);
-}
-
-static void rdma_roce_set_number(Object *obj, Visitor *v, const char *name,
-                                 void *opaque, Error **errp)
-{
-    const Setting *s = opaque;
-    uint32_t value;
-
-    if (!rdma_backend_may_set(obj, name, errp) ||
-        !visit_type_uint32(v, name, &value, errp)) {
-        return;
-    }
-    if (value && (value < s->min || value > s->max)) {
-        error_setg(errp, "Property '%s.%s' is %u, and must be 0 or in the "
-                   "range %u to %u", object_get_typename(obj), name, value,
-                   s->min, s->max);
-        return;
-    }
-    *(uint32_t *)((char *)obj + s->offset) = value;
-}
 
 static char *rdma_roce_get_mac(Object *obj, Error **errp)
 {
@@ -154,27 +111,9 @@ static void rdma_roce_set_shm_dir(Object *obj, const char *value,
     }
 }
 
-static bool rdma_roce_get_shm_icrc(Object *obj, Error **errp)
-{
-    return RDMA_BACKEND_ROCE(obj)->shm_icrc;
-}
-
-static void rdma_roce_set_shm_icrc(Object *obj, bool value, Error **errp)
-{
-    if (rdma_backend_may_set(obj, "shm-icrc", errp)) {
-        RDMA_BACKEND_ROCE(obj)->shm_icrc = value;
-    }
-}
-
 void rdma_roce_add_properties(ObjectClass *oc)
 {
-    for (int i = 0; i < ARRAY_SIZE(settings); i++) {
-        object_class_property_add(oc, settings[i].name, "uint32",
-                                  rdma_roce_get_number, rdma_roce_set_number,
-                                  NULL, (void *)&settings[i]);
-        object_class_property_set_description(oc, settings[i].name,
-                                              settings[i].description);
-    }
+    rdma_settings_add(oc, settings, ARRAY_SIZE(settings));
     for (uintptr_t i = 0; i < ARRAY_SIZE(counters); i++) {
         object_class_property_add(oc, counters[i].name, "uint64",
                                   rdma_roce_get_counter, NULL, NULL,
@@ -182,10 +121,6 @@ void rdma_roce_add_properties(ObjectClass *oc)
         object_class_property_set_description(oc, counters[i].name,
                                               counters[i].description);
     }
-    object_class_property_add_str(oc, "netdev", rdma_roce_get_netdev,
-                                  rdma_roce_set_netdev);
-    object_class_property_set_description(oc, "netdev",
-        "ID of the netdev that carries the RoCEv2 frames");
     object_class_property_add_str(oc, "mac", rdma_roce_get_mac,
                                   rdma_roce_set_mac);
     object_class_property_set_description(oc, "mac",
@@ -194,8 +129,4 @@ void rdma_roce_add_properties(ObjectClass *oc)
                                   rdma_roce_set_shm_dir);
     object_class_property_set_description(oc, "shm-dir",
         "directory where ports of this host meet, to send by shared memory");
-    object_class_property_add_bool(oc, "shm-icrc", rdma_roce_get_shm_icrc,
-                                   rdma_roce_set_shm_icrc);
-    object_class_property_set_description(oc, "shm-icrc",
-        "make an ICRC for frames that are sent by shared memory, too");
 }
