@@ -219,14 +219,11 @@ typedef enum RdmaRunState {
  * - The device presets the values that the backend chooses (lkey, rkey,
  *   wire_qpn) in each call, and they are not arguments.
  * - The method takes a list of pages over with -EINPROGRESS, as with 0. The
- *   device repeats the call with a NULL pointer and the same npages. A pointer
- *   that is not NULL is another list, and so another command.
- * - The driver may change a command while it waits. If the next call has other
- *   arguments, or is for another method, no one will ask for the result. The
- *   backend then destroys an object that it made, and starts the new command.
- *   What it cannot undo stays done, and a later command finds it so: destroy()
- *   of a region that is gone returns 0. A finished result is as good as a new
- *   one for the same arguments, except for page lists.
+ *   device repeats the call with a NULL pointer and the same npages.
+ * - The driver may change a command while it waits, or give it up. The device
+ *   then calls abandon(), as after any other command. The backend destroys an
+ *   object that it made. What it cannot undo stays done, and a later command
+ *   finds it so: destroy() of a region that is gone returns 0.
  * - reset() and detach() end the command; no one asks for the result.
  */
 struct RdmaBackendClass {
@@ -266,6 +263,12 @@ struct RdmaBackendClass {
      * access registered memory through the host's device until RDMA_RUN_NO_DMA.
      */
     void (*set_run_state)(RdmaBackend *rb, RdmaRunState state);
+    /*
+     * A command has ended, perhaps without its result: no method is repeated
+     * that has returned -EINPROGRESS before. May come before attach() and after
+     * detach(). Optional if no method returns that.
+     */
+    void (*abandon)(RdmaBackend *rb);
 
     /*
      * A line for people: what the backend is connected to, and how much of that

@@ -26,19 +26,13 @@ typedef struct AhKey {
 struct VerbsAh {
     AhKey key;
     RdmaVerbs *v;
-    struct ibv_ah *ah;
+    struct ibv_ah *ah;              /* of the worker while @create_job is set */
     unsigned users;                 /* WQEs, the cache, and the job */
     VerbsJob *create_job;           /* in progress, or NULL */
     int error;                      /* of the last attempt, or 0 */
     int64_t retry_at;               /* ms, if creating it has failed */
     GArray *waiters;                /* of uint32_t: ids of QPs */
 };
-
-typedef struct AhJob {
-    VerbsJob job;
-    VerbsAh *a;                     /* to create */
-    struct ibv_ah *ah;              /* to destroy */
-} AhJob;
 
 static guint ah_hash(gconstpointer p)
 {
@@ -77,9 +71,7 @@ static int await(VerbsQp *qp, GArray *waiters)
 
 static int destroy_work(VerbsJob *job)
 {
-    AhJob *j = container_of(job, AhJob, job);
-
-    return verbs_dev_destroyed(job->v, ibv_destroy_ah(j->ah));
+    return verbs_dev_destroyed(job->v, ibv_destroy_ah(job->obj));
 }
 
 static const VerbsJobOps destroy_ops = {
@@ -113,10 +105,7 @@ void verbs_ah_put(VerbsAh *a)
         return;
     }
     if (a->ah) {
-        AhJob *j = g_new0(AhJob, 1);
-
-        j->ah = a->ah;
-        verbs_job_start(a->v, &j->job, &destroy_ops);
+        verbs_job_start(verbs_job_new(a->v, &destroy_ops, a->ah));
     }
     g_array_free(a->waiters, true);
     g_free(a);
@@ -145,24 +134,24 @@ static int create_error(int err)
 
 static int create_work(VerbsJob *job)
 {
-    AhJob *j = container_of(job, AhJob, job);
+    VerbsAh *a = job->obj;
 
-    j->ah = ibv_create_ah(j->a->key.pd, &j->a->key.attr);
-    return j->ah ? 0 : create_error(errno);
+    a->ah = ibv_create_ah(a->key.pd, &a->key.attr);
+    return a->ah ? 0 : create_error(errno);
 }
 
 static void create_undo(VerbsJob *job)
 {
-    ibv_destroy_ah(container_of(job, AhJob, job)->ah);
+    VerbsAh *a = job->obj;
+
+    ibv_destroy_ah(g_steal_pointer(&a->ah));
 }
 
 static void create_done(VerbsJob *job)
 {
-    AhJob *j = container_of(job, AhJob, job);
-    VerbsAh *a = j->a;
+    VerbsAh *a = job->obj;
 
     trace_rdma_verbs_ah_made(job->v, job->ret);
-    a->ah = job->ret ? NULL : j->ah;
     a->create_job = NULL;
     a->error = job->ret;
     a->retry_at = qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + RETRY_MS;
@@ -178,11 +167,8 @@ static const VerbsJobOps create_ops = {
 
 static void start_create(RdmaVerbs *v, VerbsAh *a)
 {
-    AhJob *j = g_new0(AhJob, 1);
-
-    a->create_job = &j->job;
-    j->a = verbs_ah_hold(a);
-    verbs_job_start(v, &j->job, &create_ops);
+    a->create_job = verbs_job_new(v, &create_ops, verbs_ah_hold(a));
+    verbs_job_start(a->create_job);
 }
 
 static gboolean is_idle_value(gpointer key, gpointer value, gpointer opaque)
@@ -224,7 +210,7 @@ int verbs_ah_get(RdmaVerbs *v, VerbsQp *qp, const RdmaAv *av, VerbsAh **ah)
         a->waiters = g_array_new(false, false, sizeof(uint32_t));
         g_hash_table_insert(v->ahs, &a->key, a);
         start_create(v, a);
-    } else if (!a->ah && !a->create_job &&
+    } else if (!a->create_job && !a->ah &&
                qemu_clock_get_ms(QEMU_CLOCK_REALTIME) > a->retry_at) {
         start_create(v, a);
     }

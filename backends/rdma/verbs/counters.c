@@ -132,19 +132,17 @@ static void take(VerbsJob *job, void *out)
 static const VerbsJobOps update_ops = {
     .work = work,
     .take = take,
+    .size = sizeof(CountersJob),
 };
 
 static int update_counters(RdmaBackend *rb)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    CountersJob *j;
+    VerbsJob *job;
     int ret;
 
-    if (verbs_job_lookup(v, &update_ops, "", 0, NULL, &ret)) {
-        return ret;
-    }
-    j = g_new0(CountersJob, 1);
-    return verbs_job_begin(v, &j->job, &update_ops, "", 0);
+    job = verbs_job_command(v, &update_ops, v->counters, NULL, &ret);
+    return job ? verbs_job_begin(job) : ret;
 }
 
 static int query_counters(RdmaBackend *rb, uint32_t qpn, uint64_t *values)
@@ -172,15 +170,14 @@ static void base_done(VerbsJob *job)
 static const VerbsJobOps base_ops = {
     .work = work,
     .done = base_done,
+    .size = sizeof(CountersJob),
 };
 
 void verbs_counters_reset(RdmaVerbs *v)
 {
-    CountersJob *j = g_new0(CountersJob, 1);
-
     memset(v->counters->value, 0, sizeof(v->counters->value));
     /* This job precedes that of the next update. */
-    verbs_job_start(v, &j->job, &base_ops);
+    verbs_job_start(verbs_job_new(v, &base_ops, v->counters));
 }
 
 void verbs_counters_init(RdmaVerbs *v)

@@ -205,28 +205,27 @@ static int create_cq(RdmaBackend *rb, uint32_t cqn, uint32_t cqe)
     VerbsCq *cq;
     int ret;
 
-    if (verbs_obj_lookup(v, &verbs_cq_kind, &cqe, sizeof(cqe), cqn, NULL,
-                         &ret)) {
+    if (verbs_obj_lookup(v, &verbs_cq_kind, NULL, &ret)) {
         return ret;
     }
     cq = g_new0(VerbsCq, 1);
     cq->cqe = cqe;
-    return verbs_obj_create(v, &verbs_cq_kind, cq, &cqe, sizeof(cqe));
+    return verbs_obj_create(v, &verbs_cq_kind, cq, cqn);
 }
 
 typedef struct ResizeJob {
     VerbsJob job;
-    VerbsCq *cq;
     uint32_t cqe;
 } ResizeJob;
 
 static int resize_work(VerbsJob *job)
 {
     ResizeJob *j = container_of(job, ResizeJob, job);
-    int ret = ibv_resize_cq(j->cq->cq, j->cqe);
+    VerbsCq *cq = job->obj;
+    int ret = ibv_resize_cq(cq->cq, j->cqe);
 
     /* A device that cannot resize may have made a CQ that is deep enough. */
-    if ((ret == ENOSYS || ret == EOPNOTSUPP) && j->cq->cq->cqe >= j->cqe) {
+    if ((ret == ENOSYS || ret == EOPNOTSUPP) && cq->cq->cqe >= j->cqe) {
         ret = 0;
     }
     return -ret;
@@ -234,26 +233,22 @@ static int resize_work(VerbsJob *job)
 
 static const VerbsJobOps resize_ops = {
     .work = resize_work,
+    .size = sizeof(ResizeJob),
 };
 
 static int resize_cq(RdmaBackend *rb, uint32_t cqn, uint32_t cqe)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    const uint32_t key[] = { cqn, cqe };
-    VerbsCq *cq = verbs_get_live(v->cqs, cqn);
     ResizeJob *j;
     int ret;
 
-    if (verbs_job_lookup(v, &resize_ops, key, sizeof(key), NULL, &ret)) {
+    j = verbs_job_command(v, &resize_ops, verbs_get_live(v->cqs, cqn), NULL,
+                          &ret);
+    if (!j) {
         return ret;
     }
-    if (!cq) {
-        return -ENOENT;
-    }
-    j = g_new0(ResizeJob, 1);
-    j->cq = cq;
     j->cqe = cqe;
-    return verbs_job_begin(v, &j->job, &resize_ops, key, sizeof(key));
+    return verbs_job_begin(&j->job);
 }
 
 /* Protection domains */
@@ -293,10 +288,10 @@ static int create_pd(RdmaBackend *rb, uint32_t pdn)
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     int ret;
 
-    if (verbs_obj_lookup(v, &verbs_pd_kind, "", 0, pdn, NULL, &ret)) {
+    if (verbs_obj_lookup(v, &verbs_pd_kind, NULL, &ret)) {
         return ret;
     }
-    return verbs_obj_create(v, &verbs_pd_kind, g_new0(VerbsPd, 1), "", 0);
+    return verbs_obj_create(v, &verbs_pd_kind, g_new0(VerbsPd, 1), pdn);
 }
 
 /* The completion channel */

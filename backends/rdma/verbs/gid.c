@@ -163,6 +163,7 @@ static void del_done(VerbsJob *job)
 static const VerbsJobOps del_ops = {
     .work = del_work,
     .done = del_done,
+    .size = sizeof(DelJob),
 };
 
 /* The guest's table */
@@ -193,11 +194,11 @@ static bool gid_drop(RdmaVerbs *v, VerbsGid *g)
     }
     g->used = false;
     if (g->added_to && !pass_address_on(v, g)) {
-        DelJob *j = g_new0(DelJob, 1);
+        DelJob *j = verbs_job_new(v, &del_ops, NULL);
 
         j->key = g->key;
         j->ifindex = g->added_to;
-        verbs_job_start(v, &j->job, &del_ops);
+        verbs_job_start(&j->job);
     }
     return true;
 }
@@ -267,26 +268,22 @@ static void lookup_done(VerbsJob *job)
 
 static void lookup_free(VerbsJob *job)
 {
-    LookupJob *j = container_of(job, LookupJob, job);
-
-    host_gids_free(j->table);
-    g_free(j);
+    host_gids_free(container_of(job, LookupJob, job)->table);
 }
 
 static const VerbsJobOps lookup_ops = {
     .work = lookup_work,
     .done = lookup_done,
     .free = lookup_free,
+    .size = sizeof(LookupJob),
 };
 
 void verbs_gids_changed(RdmaVerbs *v)
 {
     v->gids_lookup_again = v->gids_lookup_runs;
     if (!v->gids_lookup_runs) {
-        LookupJob *j = g_new0(LookupJob, 1);
-
         v->gids_lookup_runs = true;
-        verbs_job_start(v, &j->job, &lookup_ops);
+        verbs_job_start(verbs_job_new(v, &lookup_ops, NULL));
     }
 }
 
@@ -459,10 +456,7 @@ static void add_take(VerbsJob *job, void *unused)
 
 static void add_free(VerbsJob *job)
 {
-    AddJob *j = container_of(job, AddJob, job);
-
-    error_free(j->err);
-    g_free(j);
+    error_free(container_of(job, AddJob, job)->err);
 }
 
 static const VerbsJobOps add_ops = {
@@ -471,35 +465,34 @@ static const VerbsJobOps add_ops = {
     .done = add_done,
     .take = add_take,
     .free = add_free,
+    .size = sizeof(AddJob),
 };
 
 int verbs_gid_add(RdmaBackend *rb, uint32_t index,
                   const uint8_t gid[RDMA_GID_LEN], uint16_t vlan)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    VerbsGidKey key = { .index = index, .vlan = vlan };
     AddJob *j;
     int ret;
 
     if (rdma_gid_is_multicast(gid)) {
         return -EINVAL;
     }
-    memcpy(key.gid, gid, RDMA_GID_LEN);
-    if (verbs_job_lookup(v, &add_ops, &key, sizeof(key), NULL, &ret)) {
+    j = verbs_job_command(v, &add_ops, v->gids, NULL, &ret);
+    if (!j) {
         return ret;
     }
-    j = g_new0(AddJob, 1);
-    j->key = key;
+    j->key = (VerbsGidKey) { .index = index, .vlan = vlan };
+    memcpy(j->key.gid, gid, RDMA_GID_LEN);
     j->may_add = v->gid_mode == RDMA_GID_MODE_ADD;
     j->lookups = v->gids_lookups;
-    return verbs_job_begin(v, &j->job, &add_ops, &key, sizeof(key));
+    return verbs_job_begin(&j->job);
 }
 
 int verbs_gid_del(RdmaVerbs *v, uint32_t index)
 {
     VerbsGid *g = &v->gids[index];
 
-    verbs_job_abandon(v);
     if (!gid_drop(v, g)) {
         return -ENOENT;
     }

@@ -66,7 +66,6 @@ static void create_free(VerbsJob *job)
 
     error_free(j->err);
     g_free(j->g);
-    g_free(j);
 }
 
 static const VerbsJobOps create_ops = {
@@ -75,6 +74,7 @@ static const VerbsJobOps create_ops = {
     .done = create_done,
     .take = create_take,
     .free = create_free,
+    .size = sizeof(GsiJob),
 };
 
 int verbs_gsi_create(RdmaVerbs *v, RdmaQpInitAttr *init)
@@ -85,12 +85,12 @@ int verbs_gsi_create(RdmaVerbs *v, RdmaQpInitAttr *init)
     if (!v->cm) {
         return -ENOTSUP;
     }
-    if (verbs_job_lookup(v, &create_ops, "", 0, init, &ret)) {
+    j = verbs_job_command(v, &create_ops, v, init, &ret);
+    if (!j) {
         return ret;
     }
-    j = g_new0(GsiJob, 1);
     j->g = g_new0(VerbsGsi, 1);
-    return verbs_job_begin(v, &j->job, &create_ops, "", 0);
+    return verbs_job_begin(&j->job);
 }
 
 static int destroy_work(VerbsJob *job)
@@ -116,12 +116,13 @@ static void destroy_done(VerbsJob *job)
 static const VerbsJobOps destroy_ops = {
     .work = destroy_work,
     .done = destroy_done,
+    .size = sizeof(GsiJob),
 };
 
 /* Stop receiving, and make a job that closes QP 1. */
 static GsiJob *destroy_job(RdmaVerbs *v)
 {
-    GsiJob *j = g_new0(GsiJob, 1);
+    GsiJob *j = verbs_job_new(v, &destroy_ops, NULL);
 
     if (v->gsi && !v->gsi->destroying) {
         j->g = v->gsi;
@@ -136,16 +137,16 @@ int verbs_gsi_destroy(RdmaVerbs *v)
 {
     int ret;
 
-    if (verbs_job_lookup(v, &destroy_ops, "", 0, NULL, &ret)) {
+    if (verbs_job_lookup(v, &destroy_ops, NULL, NULL, &ret)) {
         return ret;
     }
-    return verbs_job_begin(v, &destroy_job(v)->job, &destroy_ops, "", 0);
+    return verbs_job_begin(&destroy_job(v)->job);
 }
 
 void verbs_gsi_reset(RdmaVerbs *v)
 {
     if (v->gsi) {
-        verbs_job_start(v, &destroy_job(v)->job, &destroy_ops);
+        verbs_job_start(&destroy_job(v)->job);
         v->gsi = NULL;
     }
 }

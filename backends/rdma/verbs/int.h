@@ -27,6 +27,7 @@ typedef struct VerbsGsi VerbsGsi;
 typedef struct VerbsMem VerbsMem;
 typedef struct VerbsUmad VerbsUmad;
 typedef struct VerbsJob VerbsJob;
+typedef struct VerbsKind VerbsKind;
 typedef struct VerbsWorker VerbsWorker;
 
 /* The host's device, open while a device model is attached */
@@ -162,7 +163,7 @@ typedef struct VerbsQp {
     uint32_t set_mask;              /* those that were set since RESET */
 } VerbsQp;
 
-/* Identifies a GID. No padding, as it is compared as bytes. */
+/* Identifies a GID. */
 typedef struct VerbsGidKey {
     uint8_t gid[RDMA_GID_LEN];
     uint32_t index;                 /* in the guest's table */
@@ -310,19 +311,19 @@ typedef struct VerbsJobOps {
      * @out is from verbs_job_lookup(). Optional.
      */
     void (*take)(VerbsJob *job, void *out);
-    /* Free the job, and what take() has left. NULL: g_free(). */
+    /* Free what take() has left, but not the job. Optional. */
     void (*free)(VerbsJob *job);
+    size_t size;                    /* of the job; 0: that of VerbsJob */
 } VerbsJobOps;
 
 /* The start of each job */
 struct VerbsJob {
     const VerbsJobOps *ops;
     RdmaVerbs *v;
+    void *obj;                      /* what it works on */
+    const VerbsKind *kind;          /* for obj.c: of @obj */
     int ret;
     /* for job.c */
-    const void *what;
-    void *key;
-    size_t key_len;
     bool finished;
     bool cancelled;                 /* work() may read it and stop */
     bool done_called;
@@ -334,27 +335,26 @@ void verbs_worker_start(RdmaVerbs *v);
 void verbs_worker_stop(RdmaVerbs *v);
 /* Wait until all jobs are done. This may take long. */
 void verbs_worker_drain(RdmaVerbs *v);
+/* A job to start, of ops->size bytes; those after the VerbsJob are zero. */
+void *verbs_job_new(RdmaVerbs *v, const VerbsJobOps *ops, void *obj);
 /* Do the job after all that were started before. */
-void verbs_job_start(RdmaVerbs *v, VerbsJob *job, const VerbsJobOps *ops);
+void verbs_job_start(VerbsJob *job);
 /*
  * Look up the job of a command; the device repeats a command until it is done.
- * @what identifies the kind of command, by default the VerbsJobOps, and @key
- * has all its arguments. True if the command is in progress or done: *@ret is
- * -EINPROGRESS or what work() returned, and take() gets @out on success. False
- * if the caller must begin the command; another command that was in progress
- * is abandoned.
+ * @kind is NULL unless obj.c calls. True if the command is in progress or done:
+ * *@ret is -EINPROGRESS or what work() returned, and take() gets @out on
+ * success. False if the caller must begin the command.
  */
-bool verbs_job_lookup(RdmaVerbs *v, const void *what, const void *key,
-                      size_t key_len, void *out, int *ret);
+bool verbs_job_lookup(RdmaVerbs *v, const VerbsJobOps *ops,
+                      const VerbsKind *kind, void *out, int *ret);
+/*
+ * The job of a command for @obj, or NULL: the caller returns *@ret. The command
+ * is in progress or done, see verbs_job_lookup(), or @obj is NULL.
+ */
+void *verbs_job_command(RdmaVerbs *v, const VerbsJobOps *ops, void *obj,
+                        void *out, int *ret);
 /* Begin the command. Returns -EINPROGRESS. */
-int verbs_job_begin_as(RdmaVerbs *v, VerbsJob *job, const VerbsJobOps *ops,
-                       const void *what, const void *key, size_t key_len);
-static inline int verbs_job_begin(RdmaVerbs *v, VerbsJob *job,
-                                  const VerbsJobOps *ops, const void *key,
-                                  size_t key_len)
-{
-    return verbs_job_begin_as(v, job, ops, ops, key, key_len);
-}
+int verbs_job_begin(VerbsJob *job);
 /*
  * An abandoned command has a job that is about to destroy or change the object
  * of this command. Returns -EINPROGRESS; the device repeats the command when
@@ -372,7 +372,7 @@ void verbs_job_abandon(RdmaVerbs *v);
 /* obj.c: objects of the host, which jobs create and destroy */
 
 /* The objects are VerbsObj. Functions are optional if a comment says so. */
-typedef struct VerbsKind {
+struct VerbsKind {
     size_t table;                   /* offset of GHashTable * in RdmaVerbs */
     bool has_events;                /* the host names it in events */
     /* Is it of this kind, if several kinds share the table? Optional. */
@@ -388,14 +388,14 @@ typedef struct VerbsKind {
     void (*destroy_failed)(RdmaVerbs *v, void *obj);
     /* Free the object. The host's object does not exist any more, or yet. */
     void (*free)(RdmaVerbs *v, void *obj);
-} VerbsKind;
+};
 
-/* verbs_job_lookup() for a command that creates object @num with @attr */
-bool verbs_obj_lookup(RdmaVerbs *v, const VerbsKind *kind, const void *key,
-                      size_t key_len, uint32_t num, void *attr, int *ret);
-/* Begin that command. Takes @obj. */
+/* verbs_job_lookup() for a command that creates an object with @attr */
+bool verbs_obj_lookup(RdmaVerbs *v, const VerbsKind *kind, void *attr,
+                      int *ret);
+/* Begin that command for object @num. Takes @obj. */
 int verbs_obj_create(RdmaVerbs *v, const VerbsKind *kind, void *obj,
-                     const void *key, size_t key_len);
+                     uint32_t num);
 /* See RdmaBackendClass.destroy() */
 int verbs_obj_destroy(RdmaVerbs *v, const VerbsKind *kind, uint32_t num);
 /* Forget all objects of a kind; jobs destroy them. */

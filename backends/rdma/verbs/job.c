@@ -83,13 +83,10 @@ static void *worker_thread(void *opaque)
 
 static void job_free(VerbsJob *job)
 {
-    g_free(job->key);
-    job->key = NULL;
     if (job->ops->free) {
         job->ops->free(job);
-    } else {
-        g_free(job);
     }
+    g_free(job);
 }
 
 /* Call done() of finished jobs. Returns whether there was one. */
@@ -193,26 +190,30 @@ static void enqueue(VerbsWorker *w, VerbsJob *job)
     qemu_cond_signal(&w->cond);
 }
 
-void verbs_job_start(RdmaVerbs *v, VerbsJob *job, const VerbsJobOps *ops)
+void *verbs_job_new(RdmaVerbs *v, const VerbsJobOps *ops, void *obj)
 {
-    VerbsWorker *w = v->worker;
+    VerbsJob *job = g_malloc0(ops->size ?: sizeof(*job));
 
     job->ops = ops;
     job->v = v;
+    job->obj = obj;
+    return job;
+}
+
+void verbs_job_start(VerbsJob *job)
+{
+    VerbsWorker *w = job->v->worker;
+
     qemu_mutex_lock(&w->lock);
     enqueue(w, job);
     qemu_mutex_unlock(&w->lock);
 }
 
-int verbs_job_begin_as(RdmaVerbs *v, VerbsJob *job, const VerbsJobOps *ops,
-                       const void *what, const void *key, size_t key_len)
+int verbs_job_begin(VerbsJob *job)
 {
-    assert(!v->cmd);
-    job->what = what;
-    job->key = g_memdup2(key, key_len);
-    job->key_len = key_len;
-    v->cmd = job;
-    verbs_job_start(v, job, ops);
+    assert(!job->v->cmd);
+    job->v->cmd = job;
+    verbs_job_start(job);
     return -EINPROGRESS;
 }
 
@@ -228,19 +229,18 @@ static const VerbsJobOps await_ops = {
 
 int verbs_job_await_others(RdmaVerbs *v)
 {
-    return verbs_job_begin(v, g_new0(VerbsJob, 1), &await_ops, "", 1);
+    return verbs_job_begin(verbs_job_new(v, &await_ops, NULL));
 }
 
-bool verbs_job_lookup(RdmaVerbs *v, const void *what, const void *key,
-                      size_t key_len, void *out, int *ret)
+bool verbs_job_lookup(RdmaVerbs *v, const VerbsJobOps *ops,
+                      const VerbsKind *kind, void *out, int *ret)
 {
     VerbsJob *job = v->cmd;
 
     if (!job) {
         return false;
     }
-    if (job->what != what || job->key_len != key_len ||
-        (key_len && memcmp(job->key, key, key_len))) {
+    if (job->ops != ops || job->kind != kind) {
         verbs_job_abandon(v);
         return false;
     }
@@ -255,6 +255,16 @@ bool verbs_job_lookup(RdmaVerbs *v, const void *what, const void *key,
     }
     job_free(job);
     return true;
+}
+
+void *verbs_job_command(RdmaVerbs *v, const VerbsJobOps *ops, void *obj,
+                        void *out, int *ret)
+{
+    if (verbs_job_lookup(v, ops, NULL, out, ret)) {
+        return NULL;
+    }
+    *ret = -ENOENT;
+    return obj ? verbs_job_new(v, ops, obj) : NULL;
 }
 
 void verbs_job_cancel(RdmaVerbs *v, VerbsJob *job)

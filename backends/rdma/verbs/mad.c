@@ -218,6 +218,7 @@ static void send_done(VerbsJob *job)
 static const VerbsJobOps send_ops = {
     .work = send_work,
     .done = send_done,
+    .size = sizeof(SendJob),
 };
 
 /* May the guest send @mad? */
@@ -286,7 +287,7 @@ int verbs_gsi_post_send(RdmaVerbs *v, const RdmaSendWr *wr)
         return -EAGAIN;
     }
     s = g_new0(GsiSend, 1);
-    j = g_new0(SendJob, 1);
+    j = verbs_job_new(v, &send_ops, NULL);
     j->g = g;
     j->epoch = g->epoch;
     s->wr_id = wr->wr_id;
@@ -306,7 +307,7 @@ int verbs_gsi_post_send(RdmaVerbs *v, const RdmaSendWr *wr)
     g_queue_push_tail(&g->sends, s);
     g->njobs++;
     /* Also for a MAD that is not sent, as completions are in order. */
-    verbs_job_start(v, &j->job, &send_ops);
+    verbs_job_start(&j->job);
     return 0;
 }
 

@@ -11,7 +11,6 @@
 
 typedef struct McastJob {
     VerbsJob job;
-    VerbsQp *qp;
     union ibv_gid gid;
 } McastJob;
 
@@ -47,19 +46,20 @@ static int attach_work(VerbsJob *job)
 {
     McastJob *j = container_of(job, McastJob, job);
     const RdmaBackendLimits *l = &job->v->parent_obj.limits;
+    VerbsQp *qp = job->obj;
     unsigned n = count_members(job->v, &j->gid);
     int ret;
 
-    if (find_group(j->qp, &j->gid) >= 0) {
+    if (find_group(qp, &j->gid) >= 0) {
         return -EINVAL;
     }
     if (n ? n >= l->max_mcast_qp_attach
           : g_hash_table_size(job->v->groups) >= l->max_mcast_grp) {
         return -ENOMEM;
     }
-    ret = -ibv_attach_mcast(j->qp->qp, &j->gid, 0);
+    ret = -ibv_attach_mcast(qp->qp, &j->gid, 0);
     if (!ret) {
-        g_array_append_val(j->qp->groups, j->gid);
+        g_array_append_val(qp->groups, j->gid);
         set_members(job->v, &j->gid, n + 1);
     }
     return ret;
@@ -80,9 +80,9 @@ static int leave_group(RdmaVerbs *v, VerbsQp *qp, int i)
 static int detach_work(VerbsJob *job)
 {
     McastJob *j = container_of(job, McastJob, job);
-    int i = find_group(j->qp, &j->gid);
+    int i = find_group(job->obj, &j->gid);
 
-    return i < 0 ? -EINVAL : leave_group(job->v, j->qp, i);
+    return i < 0 ? -EINVAL : leave_group(job->v, job->obj, i);
 }
 
 static void attach_undo(VerbsJob *job)
@@ -93,10 +93,12 @@ static void attach_undo(VerbsJob *job)
 static const VerbsJobOps attach_ops = {
     .work = attach_work,
     .undo = attach_undo,
+    .size = sizeof(McastJob),
 };
 
 static const VerbsJobOps detach_ops = {
     .work = detach_work,
+    .size = sizeof(McastJob),
 };
 
 int verbs_mcast_leave_all(RdmaVerbs *v, VerbsQp *qp)
@@ -109,35 +111,20 @@ int verbs_mcast_leave_all(RdmaVerbs *v, VerbsQp *qp)
     return ret;
 }
 
-/* The commands */
-
-static int start_command(RdmaBackend *rb, const VerbsJobOps *ops, uint32_t qpn,
-                         const uint8_t gid[RDMA_GID_LEN])
-{
-    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    VerbsQp *qp = verbs_get(v->qps, qpn);
-    uint8_t key[RDMA_GID_LEN + sizeof(qpn)];
-    McastJob *j;
-    int ret;
-
-    memcpy(key, gid, RDMA_GID_LEN);
-    memcpy(key + RDMA_GID_LEN, &qpn, sizeof(qpn));
-    if (verbs_job_lookup(v, ops, key, sizeof(key), NULL, &ret)) {
-        return ret;
-    }
-    if (!qp || qp->obj.destroying) {
-        return -ENOENT;
-    }
-    j = g_new0(McastJob, 1);
-    j->qp = qp;
-    memcpy(j->gid.raw, gid, RDMA_GID_LEN);
-    return verbs_job_begin(v, &j->job, ops, key, sizeof(key));
-}
-
 static int set_mcast(RdmaBackend *rb, uint32_t qpn,
                      const uint8_t gid[RDMA_GID_LEN], bool attach)
 {
-    return start_command(rb, attach ? &attach_ops : &detach_ops, qpn, gid);
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+    McastJob *j;
+    int ret;
+
+    j = verbs_job_command(v, attach ? &attach_ops : &detach_ops,
+                          verbs_get_live(v->qps, qpn), NULL, &ret);
+    if (!j) {
+        return ret;
+    }
+    memcpy(j->gid.raw, gid, RDMA_GID_LEN);
+    return verbs_job_begin(&j->job);
 }
 
 static guint gid_hash(gconstpointer p)

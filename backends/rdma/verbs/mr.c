@@ -12,34 +12,6 @@
 #define ACCESS_WRITES (RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE_WRITE | \
                        RDMA_ACCESS_REMOTE_ATOMIC | RDMA_ACCESS_MW_BIND)
 
-/* Arguments of a registration, except the list of pages */
-typedef struct MrKey {
-    uint32_t pdn;
-    uint32_t type;
-    uint32_t access;
-    uint32_t npages;
-    uint64_t iova;
-    uint64_t length;
-    uint64_t page_shift;
-    uint32_t mrn;                   /* 0 for create_mr() */
-    uint32_t mask;
-} MrKey;
-
-static MrKey mr_key(const RdmaMrAttr *attr, uint32_t mask)
-{
-    return (MrKey) {
-        .pdn = attr->pdn,
-        .type = attr->type,
-        .access = attr->access,
-        .npages = attr->npages,
-        .iova = attr->iova,
-        .length = attr->length,
-        .page_shift = attr->page_shift,
-        .mrn = mask ? attr->mrn : 0,
-        .mask = mask,
-    };
-}
-
 static void warn_reg_failed(int ret, uint64_t length)
 {
     uint64_t limit = verbs_mem_lock_limit();
@@ -268,27 +240,21 @@ static int create_mr(RdmaBackend *rb, RdmaMrAttr *attr)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     VerbsPd *pd = verbs_get_live(v->pds, attr->pdn);
-    const MrKey key = mr_key(attr, 0);
     int ret;
 
-    if (attr->type == RDMA_MR_DMA || attr->pages) {
-        verbs_job_abandon(v);
-    }
     if (attr->type == RDMA_MR_DMA) {
         return create_dma_mr(v, attr);
     }
     if (attr->type != RDMA_MR_USER) {
         return -ENOTSUP;
     }
-    if (verbs_obj_lookup(v, &verbs_mr_kind, &key, sizeof(key), attr->mrn, attr,
-                         &ret)) {
+    if (verbs_obj_lookup(v, &verbs_mr_kind, attr, &ret)) {
         return ret;
     }
     if (!pd) {
         return -ENOENT;
     }
-    return verbs_obj_create(v, &verbs_mr_kind, mr_new(attr, pd), &key,
-                            sizeof(key));
+    return verbs_obj_create(v, &verbs_mr_kind, mr_new(attr, pd), attr->mrn);
 }
 
 /*
@@ -296,16 +262,9 @@ static int create_mr(RdmaBackend *rb, RdmaMrAttr *attr)
  * region takes the place of the old one.
  */
 
-typedef struct ModifyJob {
-    VerbsJob job;
-    VerbsMr *mr;                    /* the new region */
-    VerbsMr *old;
-} ModifyJob;
-
 static int modify_work(VerbsJob *job)
 {
-    ModifyJob *j = container_of(job, ModifyJob, job);
-    VerbsMr *mr = j->mr, *old = j->old;
+    VerbsMr *old = job->obj, *mr = old->replacement;
     int ret = 0;
 
     if (mr->npages) {
@@ -332,8 +291,7 @@ static int modify_work(VerbsJob *job)
 static void modify_done(VerbsJob *job)
 {
     RdmaVerbs *v = job->v;
-    ModifyJob *j = container_of(job, ModifyJob, job);
-    VerbsMr *old = j->old, *made = j->mr;
+    VerbsMr *old = job->obj, *made = old->replacement;
 
     if (verbs_get(v->mrs, old->obj.num) != old) {
         /* A reset came meanwhile, and a job of its own frees both. */
@@ -356,21 +314,16 @@ static void modify_done(VerbsJob *job)
 
 /* A reset came: destroy the region that modify_work() has left. */
 
-typedef struct ChangedJob {
-    VerbsJob job;
-    VerbsMr *mr;
-} ChangedJob;
-
 static int changed_destroy_work(VerbsJob *job)
 {
-    VerbsMr *mr = container_of(job, ChangedJob, job)->mr;
+    VerbsMr *mr = job->obj;
 
     return host_destroy(job->v, mr->mr ? mr : mr->replacement);
 }
 
 static void changed_destroy_done(VerbsJob *job)
 {
-    VerbsMr *mr = container_of(job, ChangedJob, job)->mr;
+    VerbsMr *mr = job->obj;
 
     mr_free(job->v, mr->replacement);
     mr_free(job->v, mr);
@@ -389,11 +342,8 @@ void verbs_mrs_reset_changing(RdmaVerbs *v)
     g_hash_table_iter_init(&iter, v->mrs);
     while (g_hash_table_iter_next(&iter, NULL, (void **)&mr)) {
         if (mr->replacement) {
-            ChangedJob *j = g_new0(ChangedJob, 1);
-
-            j->mr = mr;
             g_hash_table_iter_remove(&iter);
-            verbs_job_start(v, &j->job, &changed_destroy_ops);
+            verbs_job_start(verbs_job_new(v, &changed_destroy_ops, mr));
         }
     }
 }
@@ -418,38 +368,31 @@ static const VerbsJobOps modify_ops = {
 static int modify_mr(RdmaBackend *rb, uint32_t mask, RdmaMrAttr *attr)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    const MrKey key = mr_key(attr, mask);
-    VerbsMr *mr = verbs_get(v->mrs, attr->mrn);
+    VerbsMr *old = verbs_get_live(v->mrs, attr->mrn), *mr;
     VerbsPd *pd = verbs_get_live(v->pds, attr->pdn);
-    ModifyJob *j;
+    VerbsJob *job;
     int ret;
 
-    if (attr->pages) {
-        verbs_job_abandon(v);
-    }
-    if (verbs_job_lookup(v, &modify_ops, &key, sizeof(key), attr, &ret)) {
+    job = verbs_job_command(v, &modify_ops, old && old->mr && pd ? old : NULL,
+                            attr, &ret);
+    if (!job) {
         return ret;
     }
-    if (!mr || !mr->mr || mr->obj.destroying || !pd) {
-        return -ENOENT;
-    }
-    j = g_new0(ModifyJob, 1);
-    j->mr = mr_new(attr, pd);
-    j->old = mr;
+    mr = mr_new(attr, pd);
     if (!(mask & RDMA_REREG_TRANSLATION)) {
-        j->mr->iova = mr->iova;
-        j->mr->length = mr->length;
-        j->mr->page_shift = mr->page_shift;
-        j->mr->pages = NULL;
-        j->mr->npages = 0;
+        mr->iova = old->iova;
+        mr->length = old->length;
+        mr->page_shift = old->page_shift;
+        mr->pages = NULL;
+        mr->npages = 0;
     }
     if (!(mask & RDMA_REREG_ACCESS)) {
-        j->mr->access = mr->access;
+        mr->access = old->access;
     }
-    mr->obj.destroying = true;
-    mr->replacement = j->mr;
-    forget_keys(v, mr);
-    return verbs_job_begin(v, &j->job, &modify_ops, &key, sizeof(key));
+    old->obj.destroying = true;
+    old->replacement = mr;
+    forget_keys(v, old);
+    return verbs_job_begin(job);
 }
 
 /* Windows */
@@ -491,12 +434,10 @@ static int create_mw(RdmaBackend *rb, RdmaMwAttr *attr)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     VerbsPd *pd = verbs_get_live(v->pds, attr->pdn);
-    const uint32_t key[] = { attr->pdn, attr->type };
     VerbsMr *mw;
     int ret;
 
-    if (verbs_obj_lookup(v, &verbs_mw_kind, key, sizeof(key), attr->mwn, attr,
-                         &ret)) {
+    if (verbs_obj_lookup(v, &verbs_mw_kind, attr, &ret)) {
         return ret;
     }
     if (!pd) {
@@ -506,7 +447,7 @@ static int create_mw(RdmaBackend *rb, RdmaMwAttr *attr)
     mw->pdn = attr->pdn;
     mw->pd = pd->pd;
     mw->mw_type = attr->type;
-    return verbs_obj_create(v, &verbs_mw_kind, mw, key, sizeof(key));
+    return verbs_obj_create(v, &verbs_mw_kind, mw, attr->mwn);
 }
 
 void verbs_mr_class_init(RdmaBackendClass *rbc)

@@ -5,68 +5,46 @@
 #include "qemu/osdep.h"
 #include "int.h"
 
-typedef struct ObjJob {
-    VerbsJob job;
-    const VerbsKind *kind;
-    VerbsObj *obj;
-} ObjJob;
-
-/* Argument of create_take() */
-typedef struct Created {
-    uint32_t num;
-    void *attr;
-} Created;
-
 static GHashTable *table_of(RdmaVerbs *v, const VerbsKind *kind)
 {
     return *(GHashTable **)((char *)v + kind->table);
 }
 
-static ObjJob *job_new(const VerbsKind *kind, VerbsObj *obj)
+static VerbsJob *job_new(RdmaVerbs *v, const VerbsJobOps *ops,
+                         const VerbsKind *kind, VerbsObj *obj)
 {
-    ObjJob *j = g_new0(ObjJob, 1);
+    VerbsJob *job = verbs_job_new(v, ops, obj);
 
-    j->kind = kind;
-    j->obj = obj;
-    return j;
+    job->kind = kind;
+    return job;
 }
 
 static int create_work(VerbsJob *job)
 {
-    ObjJob *j = container_of(job, ObjJob, job);
-
     errno = 0;
-    return j->kind->create(job->v, j->obj);
+    return job->kind->create(job->v, job->obj);
 }
 
 static void create_undo(VerbsJob *job)
 {
-    ObjJob *j = container_of(job, ObjJob, job);
-
-    j->kind->destroy(job->v, j->obj);
+    job->kind->destroy(job->v, job->obj);
 }
 
-static void create_take(VerbsJob *job, void *out)
+static void create_take(VerbsJob *job, void *attr)
 {
-    ObjJob *j = container_of(job, ObjJob, job);
-    VerbsObj *obj = g_steal_pointer(&j->obj);
-    const Created *created = out;
+    VerbsObj *obj = g_steal_pointer(&job->obj);
 
-    obj->num = created->num;
-    verbs_put(table_of(job->v, j->kind), obj->num, obj);
-    if (j->kind->created) {
-        j->kind->created(job->v, obj, created->attr);
+    verbs_put(table_of(job->v, job->kind), obj->num, obj);
+    if (job->kind->created) {
+        job->kind->created(job->v, obj, attr);
     }
 }
 
 static void create_free(VerbsJob *job)
 {
-    ObjJob *j = container_of(job, ObjJob, job);
-
-    if (j->obj) {
-        j->kind->free(job->v, j->obj);
+    if (job->obj) {
+        job->kind->free(job->v, job->obj);
     }
-    g_free(j);
 }
 
 static const VerbsJobOps create_ops = {
@@ -76,42 +54,38 @@ static const VerbsJobOps create_ops = {
     .free = create_free,
 };
 
-bool verbs_obj_lookup(RdmaVerbs *v, const VerbsKind *kind, const void *key,
-                      size_t key_len, uint32_t num, void *attr, int *ret)
+bool verbs_obj_lookup(RdmaVerbs *v, const VerbsKind *kind, void *attr,
+                      int *ret)
 {
-    Created created = { num, attr };
-
-    return verbs_job_lookup(v, kind, key, key_len, &created, ret);
+    return verbs_job_lookup(v, &create_ops, kind, attr, ret);
 }
 
 int verbs_obj_create(RdmaVerbs *v, const VerbsKind *kind, void *obj,
-                     const void *key, size_t key_len)
+                     uint32_t num)
 {
-    return verbs_job_begin_as(v, &job_new(kind, obj)->job, &create_ops, kind,
-                              key, key_len);
+    ((VerbsObj *)obj)->num = num;
+    return verbs_job_begin(job_new(v, &create_ops, kind, obj));
 }
 
 static int destroy_work(VerbsJob *job)
 {
-    ObjJob *j = container_of(job, ObjJob, job);
-
-    return j->kind->destroy(job->v, j->obj);
+    return job->kind->destroy(job->v, job->obj);
 }
 
 static void destroy_done(VerbsJob *job)
 {
-    ObjJob *j = container_of(job, ObjJob, job);
-    GHashTable *table = table_of(job->v, j->kind);
-    VerbsObj *obj = j->obj;
+    const VerbsKind *kind = job->kind;
+    GHashTable *table = table_of(job->v, kind);
+    VerbsObj *obj = job->obj;
 
     if (job->ret && verbs_get(table, obj->num) == obj) {
         obj->destroying = false;
-        if (j->kind->destroy_failed) {
-            j->kind->destroy_failed(job->v, obj);
+        if (kind->destroy_failed) {
+            kind->destroy_failed(job->v, obj);
         }
-    } else if (!job->ret || !j->kind->has_events) {
+    } else if (!job->ret || !kind->has_events) {
         verbs_remove(table, obj->num, obj);
-        j->kind->free(job->v, obj);
+        kind->free(job->v, obj);
     }
     /* Else a reset came meanwhile, and events of the host may still name it. */
 }
@@ -128,7 +102,7 @@ static VerbsJob *destroy_job(RdmaVerbs *v, const VerbsKind *kind,
     if (kind->destroy_begins) {
         kind->destroy_begins(v, obj);
     }
-    return &job_new(kind, obj)->job;
+    return job_new(v, &destroy_ops, kind, obj);
 }
 
 int verbs_obj_destroy(RdmaVerbs *v, const VerbsKind *kind, uint32_t num)
@@ -136,7 +110,7 @@ int verbs_obj_destroy(RdmaVerbs *v, const VerbsKind *kind, uint32_t num)
     VerbsObj *obj = verbs_get(table_of(v, kind), num);
     int ret;
 
-    if (verbs_job_lookup(v, &kind->destroy, &num, sizeof(num), NULL, &ret)) {
+    if (verbs_job_lookup(v, &destroy_ops, kind, NULL, &ret)) {
         return ret;
     }
     if (!obj) {
@@ -145,8 +119,7 @@ int verbs_obj_destroy(RdmaVerbs *v, const VerbsKind *kind, uint32_t num)
     if (obj->destroying) {
         return verbs_job_await_others(v);
     }
-    return verbs_job_begin_as(v, destroy_job(v, kind, obj), &destroy_ops,
-                              &kind->destroy, &num, sizeof(num));
+    return verbs_job_begin(destroy_job(v, kind, obj));
 }
 
 void verbs_objs_reset(RdmaVerbs *v, const VerbsKind *kind)
@@ -162,7 +135,7 @@ void verbs_objs_reset(RdmaVerbs *v, const VerbsKind *kind)
         g_hash_table_iter_remove(&iter);
         /* A job of a command may be about to destroy it. */
         if (!obj->destroying) {
-            verbs_job_start(v, destroy_job(v, kind, obj), &destroy_ops);
+            verbs_job_start(destroy_job(v, kind, obj));
         }
     }
 }

@@ -252,6 +252,11 @@ static void verbs_run_pending(RdmaBackend *rb, uint32_t pending)
     }
 }
 
+static void verbs_abandon(RdmaBackend *rb)
+{
+    verbs_job_abandon(RDMA_BACKEND_VERBS(rb));
+}
+
 static void verbs_set_run_state(RdmaBackend *rb, RdmaRunState state)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
@@ -413,6 +418,7 @@ static void verbs_class_init(ObjectClass *oc, RdmaClassData data)
     rbc->run_pending = verbs_run_pending;
     rbc->reset = verbs_reset;
     rbc->set_run_state = verbs_set_run_state;
+    rbc->abandon = verbs_abandon;
     rbc->destroy = verbs_destroy;
     rbc->info_str = verbs_info_str;
     rbc->query_port = verbs_query_port;

@@ -17,7 +17,6 @@ QEMU_BUILD_BUG_ON((int)RDMA_ACCESS_HUGETLB != (int)IBV_ACCESS_HUGETLB);
 
 typedef struct QpJob {
     VerbsJob job;
-    VerbsQp *qp;
     struct ibv_qp_attr attr;        /* of MODIFY and QUERY */
     int mask;
     unsigned stops;                 /* VerbsQp.stops when the job began */
@@ -132,8 +131,7 @@ static const VerbsKind qp_kind = {
     .free = qp_free,
 };
 
-static int begin_create(RdmaVerbs *v, const RdmaQpInitAttr *init,
-                        const void *key, size_t len)
+static int begin_create(RdmaVerbs *v, const RdmaQpInitAttr *init)
 {
     VerbsPd *pd = verbs_get_live(v->pds, init->pdn);
     VerbsCq *send_cq = verbs_get_live(v->cqs, init->send_cqn);
@@ -165,38 +163,26 @@ static int begin_create(RdmaVerbs *v, const RdmaQpInitAttr *init,
     qp->send_cq = send_cq->cq;
     qp->recv_cq = recv_cq->cq;
     qp->srq = srq ? srq->srq : NULL;
-    return verbs_obj_create(v, &qp_kind, qp, key, len);
+    return verbs_obj_create(v, &qp_kind, qp, init->qpn);
 }
 
 static int create_qp(RdmaBackend *rb, RdmaQpInitAttr *init)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    const uint32_t key[] = {
-        init->pdn, init->qp_type, init->sq_sig_all, init->send_cqn,
-        init->recv_cqn, init->cap.max_send_wr, init->cap.max_recv_wr,
-        init->cap.max_send_sge, init->cap.max_recv_sge,
-        init->cap.max_inline_data, init->has_srq, init->srqn,
-        init->block_mcast_loopback,
-    };
     int ret;
 
     if (init->qp_type == RDMA_QPT_GSI) {
         return verbs_gsi_create(v, init);
     }
-    if (verbs_obj_lookup(v, &qp_kind, key, sizeof(key), init->qpn, init,
-                         &ret)) {
-        return ret;
-    }
-    return begin_create(v, init, key, sizeof(key));
+    return verbs_obj_lookup(v, &qp_kind, init, &ret) ? ret
+                                                     : begin_create(v, init);
 }
 
 /* Modify */
 
-/* Sets only the attributes in @mask, so that *@h can be compared as bytes. */
 static int host_attr(RdmaVerbs *v, uint32_t mask, const RdmaQpAttr *attr,
                      struct ibv_qp_attr *h)
 {
-    memset(h, 0, sizeof(*h));
     if ((mask & RDMA_QP_PORT) && attr->port_num != RDMA_PORT_NUM) {
         return -EINVAL;
     }
@@ -273,7 +259,7 @@ static void report_refusal(RdmaVerbs *v, const VerbsQp *qp, uint32_t mask,
 static int modify_work(VerbsJob *job)
 {
     QpJob *j = container_of(job, QpJob, job);
-    VerbsQp *qp = j->qp;
+    VerbsQp *qp = job->obj;
     int ret;
 
     QEMU_LOCK_GUARD(&qp->lock);
@@ -291,7 +277,9 @@ static int modify_work(VerbsJob *job)
 /* Did the QP enter ERR by itself after @j began? */
 static bool has_erred(const QpJob *j)
 {
-    return j->qp->state == RDMA_QPS_ERR && j->state != RDMA_QPS_ERR;
+    const VerbsQp *qp = j->job.obj;
+
+    return qp->state == RDMA_QPS_ERR && j->state != RDMA_QPS_ERR;
 }
 
 static bool moves_to_err(const QpJob *j)
@@ -303,7 +291,7 @@ static bool moves_to_err(const QpJob *j)
 static void apply_modify(VerbsJob *job)
 {
     QpJob *j = container_of(job, QpJob, job);
-    VerbsQp *qp = j->qp;
+    VerbsQp *qp = job->obj;
 
     if (job->ret && j->stops == qp->stops) {
         report_refusal(job->v, qp, j->mask, &j->guest, job->ret);
@@ -338,7 +326,7 @@ static void apply_modify(VerbsJob *job)
 static void modify_done(VerbsJob *job)
 {
     QpJob *j = container_of(job, QpJob, job);
-    VerbsQp *qp = j->qp;
+    VerbsQp *qp = job->obj;
 
     apply_modify(job);
     if (moves_to_err(j)) {
@@ -369,56 +357,41 @@ static bool leave_sqe(QpJob *j)
 static const VerbsJobOps modify_ops = {
     .work = modify_work,
     .done = modify_done,
+    .size = sizeof(QpJob),
 };
 
 static int modify_qp(RdmaBackend *rb, uint32_t qpn, uint32_t mask,
                      const RdmaQpAttr *attr)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    VerbsQp *qp = verbs_get(v->qps, qpn);
-    struct {
-        struct ibv_qp_attr attr;
-        uint32_t mask;
-        uint32_t qpn;
-    } key;
+    VerbsQp *qp = verbs_get_live(v->qps, qpn);
     QpJob *j;
     int ret;
 
     if (qpn == RDMA_QPN_GSI) {
         return verbs_gsi_modify(v, mask, attr);
     }
-    memset(&key, 0, sizeof(key));
-    key.mask = mask;
-    key.qpn = qpn;
-    ret = host_attr(v, mask, attr, &key.attr);
-    if (ret) {
-        if (qp) {
-            report_refusal(v, qp, mask, attr, ret);
-        }
+    j = verbs_job_command(v, &modify_ops, qp, NULL, &ret);
+    if (!j) {
         return ret;
     }
-    if (verbs_job_lookup(v, &modify_ops, &key, sizeof(key), NULL, &ret)) {
-        return ret;
-    }
-    if (!qp || qp->obj.destroying) {
-        return -ENOENT;
-    }
-    j = g_new0(QpJob, 1);
-    j->qp = qp;
-    j->attr = key.attr;
     j->mask = mask;
     j->stops = qp->stops;
     j->guest = *attr;
     j->state = qp->state;
-    if (qp->sqe && !leave_sqe(j)) {
-        report_refusal(v, qp, mask, attr, -EINVAL);
+    ret = host_attr(v, mask, attr, &j->attr);
+    if (!ret && qp->sqe && !leave_sqe(j)) {
+        ret = -EINVAL;
+    }
+    if (ret) {
+        report_refusal(v, qp, mask, attr, ret);
         g_free(j);
-        return -EINVAL;
+        return ret;
     }
     if (moves_to_err(j)) {
         qp->err_modifies++;
     }
-    return verbs_job_begin(v, &j->job, &modify_ops, &key, sizeof(key));
+    return verbs_job_begin(&j->job);
 }
 
 static int fail_qp(RdmaBackend *rb, uint32_t qpn)
@@ -462,9 +435,10 @@ static bool qp_in_state(RdmaBackend *rb, uint32_t qpn, RdmaQpState state)
 static int query_work(VerbsJob *job)
 {
     QpJob *j = container_of(job, QpJob, job);
+    VerbsQp *qp = job->obj;
     struct ibv_qp_init_attr init;
 
-    return -ibv_query_qp(j->qp->qp, &j->attr, QUERY_MASK, &init);
+    return -ibv_query_qp(qp->qp, &j->attr, QUERY_MASK, &init);
 }
 
 static void guest_attr(const VerbsQp *qp, const struct ibv_qp_attr *h,
@@ -503,41 +477,39 @@ static void guest_attr(const VerbsQp *qp, const struct ibv_qp_attr *h,
 static void query_take(VerbsJob *job, void *out)
 {
     QpJob *j = container_of(job, QpJob, job);
+    VerbsQp *qp = job->obj;
     RdmaQpAttr *attr = out;
 
-    guest_attr(j->qp, &j->attr, attr);
-    if (j->qp->failed || has_erred(j)) {
+    guest_attr(qp, &j->attr, attr);
+    if (qp->failed || has_erred(j)) {
         attr->qp_state = RDMA_QPS_ERR;
         attr->cur_qp_state = RDMA_QPS_ERR;
     }
-    j->qp->state = attr->qp_state;
+    qp->state = attr->qp_state;
 }
 
 static const VerbsJobOps query_ops = {
     .work = query_work,
     .take = query_take,
+    .size = sizeof(QpJob),
 };
 
 static int query_qp(RdmaBackend *rb, uint32_t qpn, RdmaQpAttr *attr)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    VerbsQp *qp = verbs_get(v->qps, qpn);
+    VerbsQp *qp = verbs_get_live(v->qps, qpn);
     QpJob *j;
     int ret;
 
     if (qpn == RDMA_QPN_GSI) {
         return verbs_gsi_query(v, attr);
     }
-    if (verbs_job_lookup(v, &query_ops, &qpn, sizeof(qpn), attr, &ret)) {
+    j = verbs_job_command(v, &query_ops, qp, attr, &ret);
+    if (!j) {
         return ret;
     }
-    if (!qp || qp->obj.destroying) {
-        return -ENOENT;
-    }
-    j = g_new0(QpJob, 1);
-    j->qp = qp;
     j->state = qp->state;
-    return verbs_job_begin(v, &j->job, &query_ops, &qpn, sizeof(qpn));
+    return verbs_job_begin(&j->job);
 }
 
 int verbs_qp_destroy(RdmaVerbs *v, uint32_t qpn)

@@ -6,12 +6,6 @@
 #include "qemu/osdep.h"
 #include "int.h"
 
-typedef struct SrqJob {
-    VerbsJob job;
-    VerbsSrq *srq;
-    uint32_t limit;
-} SrqJob;
-
 static int host_create(RdmaVerbs *v, void *obj)
 {
     VerbsSrq *srq = obj;
@@ -80,13 +74,10 @@ static int create_srq(RdmaBackend *rb, const RdmaSrqAttr *attr)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     VerbsPd *pd = verbs_get_live(v->pds, attr->pdn);
-    const uint32_t key[] = { attr->pdn, attr->max_wr, attr->max_sge,
-                             attr->limit };
     VerbsSrq *srq;
     int ret;
 
-    if (verbs_obj_lookup(v, &verbs_srq_kind, key, sizeof(key), attr->srqn, NULL,
-                         &ret)) {
+    if (verbs_obj_lookup(v, &verbs_srq_kind, NULL, &ret)) {
         return ret;
     }
     if (!pd) {
@@ -99,36 +90,44 @@ static int create_srq(RdmaBackend *rb, const RdmaSrqAttr *attr)
     srq->limit = attr->limit;
     srq->max_sge = attr->max_sge;
     srq->pd = pd->pd;
-    return verbs_obj_create(v, &verbs_srq_kind, srq, key, sizeof(key));
+    return verbs_obj_create(v, &verbs_srq_kind, srq, attr->srqn);
 }
+
+typedef struct LimitJob {
+    VerbsJob job;
+    uint32_t limit;
+} LimitJob;
 
 static int limit_work(VerbsJob *job)
 {
-    SrqJob *j = container_of(job, SrqJob, job);
+    LimitJob *j = container_of(job, LimitJob, job);
+    VerbsSrq *srq = job->obj;
     struct ibv_srq_attr attr = { .srq_limit = j->limit };
 
-    return -ibv_modify_srq(j->srq->srq, &attr, IBV_SRQ_LIMIT);
+    return -ibv_modify_srq(srq->srq, &attr, IBV_SRQ_LIMIT);
 }
 
 static void limit_done(VerbsJob *job)
 {
-    SrqJob *j = container_of(job, SrqJob, job);
+    VerbsSrq *srq = job->obj;
 
     if (!job->ret) {
-        j->srq->limit = 0;
+        srq->limit = 0;
     }
 }
 
 static const VerbsJobOps limit_ops = {
     .work = limit_work,
     .done = limit_done,
+    .size = sizeof(LimitJob),
 };
 
 static int query_work(VerbsJob *job)
 {
-    SrqJob *j = container_of(job, SrqJob, job);
+    LimitJob *j = container_of(job, LimitJob, job);
+    VerbsSrq *srq = job->obj;
     struct ibv_srq_attr attr = {};
-    int ret = ibv_query_srq(j->srq->srq, &attr);
+    int ret = ibv_query_srq(srq->srq, &attr);
 
     j->limit = attr.srq_limit;
     return -ret;
@@ -136,16 +135,18 @@ static int query_work(VerbsJob *job)
 
 static void query_take(VerbsJob *job, void *out)
 {
-    SrqJob *j = container_of(job, SrqJob, job);
+    LimitJob *j = container_of(job, LimitJob, job);
+    VerbsSrq *srq = job->obj;
     RdmaSrqAttr *attr = out;
 
-    attr->srqn = j->srq->obj.num;
-    attr->limit = j->srq->limit ?: j->limit;
+    attr->srqn = srq->obj.num;
+    attr->limit = srq->limit ?: j->limit;
 }
 
 static const VerbsJobOps query_ops = {
     .work = query_work,
     .take = query_take,
+    .size = sizeof(LimitJob),
 };
 
 /* A command with @ops for an SRQ: set its limit, or query it. */
@@ -153,21 +154,15 @@ static int command(RdmaBackend *rb, const VerbsJobOps *ops, uint32_t srqn,
                    uint32_t limit, RdmaSrqAttr *out)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    VerbsSrq *srq = verbs_get_live(v->srqs, srqn);
-    const uint32_t key[] = { srqn, limit };
-    SrqJob *j;
+    LimitJob *j;
     int ret;
 
-    if (verbs_job_lookup(v, ops, key, sizeof(key), out, &ret)) {
+    j = verbs_job_command(v, ops, verbs_get_live(v->srqs, srqn), out, &ret);
+    if (!j) {
         return ret;
     }
-    if (!srq) {
-        return -ENOENT;
-    }
-    j = g_new0(SrqJob, 1);
-    j->srq = srq;
     j->limit = limit;
-    return verbs_job_begin(v, &j->job, ops, key, sizeof(key));
+    return verbs_job_begin(&j->job);
 }
 
 static int set_srq_limit(RdmaBackend *rb, uint32_t srqn, uint32_t limit)

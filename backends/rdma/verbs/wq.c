@@ -130,23 +130,17 @@ void verbs_qp_new_id(RdmaVerbs *v, VerbsQp *qp)
 
 /* Moving a QP to ERR */
 
-typedef struct FailJob {
-    VerbsJob job;
-    VerbsQp *qp;
-} FailJob;
-
 static int fail_work(VerbsJob *job)
 {
-    FailJob *j = container_of(job, FailJob, job);
+    VerbsQp *qp = job->obj;
     struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
-    return -ibv_modify_qp(j->qp->qp, &attr, IBV_QP_STATE);
+    return -ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE);
 }
 
 static void fail_done(VerbsJob *job)
 {
-    FailJob *j = container_of(job, FailJob, job);
-    VerbsQp *qp = j->qp;
+    VerbsQp *qp = job->obj;
 
     trace_rdma_verbs_qp_failed(job->v, qp->init.qpn, job->ret);
     qp->failing = false;
@@ -165,16 +159,12 @@ static const VerbsJobOps fail_ops = {
 
 void verbs_qp_fail(RdmaVerbs *v, VerbsQp *qp)
 {
-    FailJob *j;
-
     if (qp->failed || qp->obj.destroying) {
         return;
     }
     qp->failed = true;
     qp->failing = true;
-    j = g_new0(FailJob, 1);
-    j->qp = qp;
-    verbs_job_start(v, &j->job, &fail_ops);
+    verbs_job_start(verbs_job_new(v, &fail_ops, qp));
 }
 
 static void fail_with_event(RdmaVerbs *v, VerbsQp *qp)

@@ -378,6 +378,9 @@ void rdma_hca_command_end(RdmaHca *hca)
         hca->faults->command_until = 0;
         rdma_hca_faults_update(hca);
     }
+    if (hca->bc && hca->bc->abandon) {
+        hca->bc->abandon(hca->backend);
+    }
 }
 
 void rdma_hca_faults_free(RdmaHca *hca)
