@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * QP 1: declarations for gsi.c (commands), mad.c (MADs) and inspect.c.
+ * QP 1: declarations for gsi.c (commands) and mad.c (MADs).
  */
 #ifndef BACKENDS_RDMA_VERBS_GSI_H
 #define BACKENDS_RDMA_VERBS_GSI_H
@@ -8,15 +8,14 @@
 #include "int.h"
 
 struct VerbsGsi {
-    RdmaQpInitAttr init;
-    RdmaQpAttr attr;                /* what MODIFY has set, and the state */
+    RdmaVerbs *v;
+    VerbsQp *qp;
     VerbsUmad *umad;
-    GQueue sends;                   /* work requests, oldest first */
-    uint32_t ndone;                 /* sends whose job is done */
+    Error *err;                     /* why there is no @umad */
     uint32_t njobs;                 /* unfinished, also from before a RESET */
     uint32_t epoch;                 /* changes when WQEs are dropped; atomic */
-    GQueue recvs;
-    bool destroying;                /* a job closes it */
+    RdmaSge *recv_sge;              /* of the WQE in qp->rq, if there is one */
+    uint32_t recv_num_sge;
 };
 
 /* cm.c */
@@ -27,10 +26,7 @@ bool verbs_cm_addresses_are_own(RdmaVerbs *v, const uint8_t mad[VERBS_MAD_LEN]);
 /* mad.c */
 
 /* Start or stop reading MADs from the host. */
-void verbs_gsi_listen(RdmaVerbs *v, VerbsGsi *g, bool on);
-void verbs_gsi_set_state(RdmaVerbs *v, VerbsGsi *g, RdmaQpState state);
-/* Move QP 1 to ERR, and flush receives. */
-void verbs_gsi_enter_err(RdmaVerbs *v, VerbsGsi *g);
+void verbs_gsi_listen(VerbsGsi *g, bool on);
 /* Drop all WQEs without completions. */
 void verbs_gsi_drop_wqes(VerbsGsi *g);
 

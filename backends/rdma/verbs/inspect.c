@@ -5,7 +5,7 @@
  * host, "rdma resource show qp" shows PSNs, by the number on the wire.
  */
 #include "qemu/osdep.h"
-#include "gsi.h"
+#include "int.h"
 
 void verbs_qp_note(VerbsQp *qp, uint32_t mask, const RdmaQpAttr *attr)
 {
@@ -30,40 +30,22 @@ void verbs_qp_note(VerbsQp *qp, uint32_t mask, const RdmaQpAttr *attr)
     NOTE(RDMA_QP_MIN_RNR_TIMER, min_rnr_timer)
     NOTE(RDMA_QP_MAX_QP_RD_ATOMIC, max_rd_atomic)
     NOTE(RDMA_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic)
+    NOTE(RDMA_QP_SQ_PSN, sq_psn)
     NOTE(RDMA_QP_DEST_QPN, dest_qp_num)
     NOTE(RDMA_QP_RATE_LIMIT, rate_limit)
 #undef NOTE
 }
 
-static uint8_t state_of(const VerbsQp *qp)
+RdmaQpState verbs_qp_state(const VerbsQp *qp)
 {
     return qp->failed ? RDMA_QPS_ERR : qp->sqe ? RDMA_QPS_SQE : qp->state;
 }
 
-static int inspect_gsi(RdmaVerbs *v, RdmaQpInspection *out)
-{
-    const VerbsGsi *g = v->gsi;
-
-    if (!g || g->destroying) {
-        return -ENOENT;
-    }
-    *out = (RdmaQpInspection) {
-        .known = RDMA_QP_STATE | RDMA_QP_QKEY,
-        .attr = g->attr,
-        .sends = g->sends.length,
-        .recvs = g->recvs.length,
-    };
-    return 0;
-}
-
 static int inspect_qp(RdmaVerbs *v, uint32_t qpn, RdmaQpInspection *out)
 {
-    const VerbsQp *qp = verbs_get(v->qps, qpn);
+    const VerbsQp *qp = verbs_get_live(v->qps, qpn);
 
-    if (qpn == RDMA_QPN_GSI) {
-        return inspect_gsi(v, out);
-    }
-    if (!qp || qp->obj.destroying) {
+    if (!qp) {
         return -ENOENT;
     }
     *out = (RdmaQpInspection) {
@@ -73,7 +55,7 @@ static int inspect_qp(RdmaVerbs *v, uint32_t qpn, RdmaQpInspection *out)
         .sends = qp->sq.count,
         .recvs = qp->rq.count,
     };
-    out->attr.qp_state = state_of(qp);
+    out->attr.qp_state = verbs_qp_state(qp);
     return 0;
 }
 
@@ -90,9 +72,9 @@ static int inspect_srq(RdmaVerbs *v, uint32_t srqn, RdmaSrqInspection *out)
 
 static int inspect_mr(RdmaVerbs *v, uint32_t mrn, RdmaMrInspection *out)
 {
-    const VerbsMr *mr = verbs_get(v->mrs, mrn);
+    const VerbsMr *mr = verbs_get_live(v->mrs, mrn);
 
-    if (!mr || mr->obj.destroying) {
+    if (!mr) {
         return -ENOENT;
     }
     if (mr->mw) {

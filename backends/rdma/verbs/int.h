@@ -39,7 +39,7 @@ typedef struct VerbsDev {
     bool gone;                      /* after DEVICE_FATAL; atomic */
 } VerbsDev;
 
-/* The first member of each object that the device numbers, except QP 1 */
+/* The first member of each object that the device numbers */
 typedef struct VerbsObj {
     uint32_t num;
     bool destroying;                /* a job destroys or replaces it */
@@ -129,6 +129,7 @@ typedef struct VerbsSrq {
 
 typedef struct VerbsQp {
     VerbsObj obj;
+    VerbsGsi *gsi;                  /* of QP 1, which the host does not have */
     uint32_t id;                    /* see VerbsWq; new after each RESET */
     RdmaQpInitAttr init;
     /*
@@ -136,7 +137,7 @@ typedef struct VerbsQp {
      * worker modifies or destroys.
      */
     QemuMutex lock;
-    struct ibv_qp *qp;              /* NULL: destroyed */
+    struct ibv_qp *qp;              /* NULL: destroyed, or QP 1 */
     uint8_t host_state;             /* enum ibv_qp_state */
     unsigned stops;                 /* how often it was stopped */
     struct ibv_pd *pd;
@@ -208,12 +209,9 @@ struct RdmaVerbs {
     GHashTable *cqs;
     GHashTable *mrs;
     GHashTable *srqs;
-    GHashTable *qps;                /* except QP 1 */
-    VerbsGsi *gsi;                  /* QP 1, or NULL */
-    bool gsi_may_have_work[2];      /* by RdmaQueue */
+    GHashTable *qps;
     GHashTable *pulls;              /* set of QPs and SRQs to pull from, ... */
     GQueue pull_order;              /* ... and their order */
-    Notifier gsi_cq_failed;         /* in @cq_failed */
     char *gsi_refusal;              /* the last reason to refuse it, or NULL */
     VerbsGid *gids;                 /* gid_table_len of them */
     bool gids_lookup_runs;          /* a job looks all of them up */
@@ -238,7 +236,6 @@ struct RdmaVerbs {
     struct ibv_comp_channel *channel;
     QEMUBH *cq_bh;
     QTAILQ_HEAD(, VerbsCq) ready_cqs;
-    NotifierList cq_failed;         /* @data: pointer to the CQN */
 };
 
 static inline void *verbs_get(GHashTable *t, uint32_t id)
@@ -536,10 +533,18 @@ void verbs_qp_new_id(RdmaVerbs *v, VerbsQp *qp);
 bool verbs_post_poison(VerbsQp *qp, uint64_t wr_id, VerbsAh *ah);
 /* Complete local work requests that are the oldest of their queues. */
 void verbs_wq_complete_local(RdmaVerbs *v, VerbsQp *qp);
+/* Complete the oldest work request. */
+void verbs_wq_complete_oldest(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
+                              const RdmaWc *wc);
 /* Handle a completion of the host. */
 void verbs_wq_complete(RdmaVerbs *v, const struct ibv_wc *wc);
-/* Have a job move @qp to ERR. Until then the QP pulls no work. */
+/*
+ * Have a job move @qp to ERR. Until then the QP pulls no work. QP 1 is in ERR
+ * at once.
+ */
 void verbs_qp_fail(RdmaVerbs *v, VerbsQp *qp);
+/* The same with an event, unless it is or will be in ERR. */
+void verbs_qp_fail_with_event(RdmaVerbs *v, VerbsQp *qp);
 /* The host will not complete anything any more: flush all. */
 void verbs_wq_flush(RdmaVerbs *v, VerbsQp *qp);
 /* The CQ is in error, and so are its QPs. Raises events. */
@@ -619,28 +624,29 @@ int verbs_umad_recv(VerbsUmad *u, VerbsMad *mad);
 
 /* mad.c: MADs of QP 1 */
 
-/* Register for errors of CQs. Call before QP 1 exists. */
-void verbs_gsi_init(RdmaVerbs *v);
-uint32_t verbs_gsi_room(RdmaVerbs *v, RdmaQueue queue);
-int verbs_gsi_post_send(RdmaVerbs *v, const RdmaSendWr *wr);
-void verbs_gsi_post_recv(RdmaVerbs *v, const RdmaRecvWr *wr);
-/* The device is in error: move QP 1 to ERR, with an event. */
-void verbs_gsi_device_gone(RdmaVerbs *v);
-void verbs_gsi_set_running(RdmaVerbs *v, bool running);
+/*
+ * Post a send that is in @wqe, except for its status. Anything but SUCCESS: the
+ * request is bad, and the caller posts it.
+ */
+RdmaWcStatus verbs_gsi_post_send(VerbsGsi *g, VerbsWqe *wqe,
+                                 const RdmaSendWr *wr);
+/* Is there room beside jobs from before a RESET? */
+bool verbs_gsi_may_send(const VerbsGsi *g);
 /* MADs or events came during a nested event loop: read them now. */
 void verbs_gsi_resume(RdmaVerbs *v);
 
 /* gsi.c: QP 1 */
 
-/* The methods of the class for QP 1. Creation and destruction are jobs. */
-int verbs_gsi_create(RdmaVerbs *v, RdmaQpInitAttr *init);
-int verbs_gsi_modify(RdmaVerbs *v, uint32_t mask, const RdmaQpAttr *attr);
-int verbs_gsi_query(RdmaVerbs *v, RdmaQpAttr *attr);
-int verbs_gsi_destroy(RdmaVerbs *v);
-/* Move it to ERR. */
-int verbs_gsi_fail(RdmaVerbs *v);
-bool verbs_gsi_in_state(RdmaVerbs *v, RdmaQpState state);
-void verbs_gsi_reset(RdmaVerbs *v);
+VerbsGsi *verbs_gsi_new(RdmaVerbs *v, VerbsQp *qp);
+void verbs_gsi_free(VerbsGsi *g);
+/* See VerbsKind */
+int verbs_gsi_open(VerbsGsi *g);
+void verbs_gsi_opened(VerbsGsi *g);
+void verbs_gsi_destroy_begins(VerbsGsi *g);
+void verbs_gsi_close(VerbsGsi *g);
+/* The methods of the class for QP 1 */
+int verbs_gsi_modify(VerbsGsi *g, uint32_t mask, const RdmaQpAttr *attr);
+void verbs_gsi_query(const VerbsGsi *g, RdmaQpAttr *attr);
 
 /* counters.c: counters of the host's port */
 
@@ -652,6 +658,8 @@ void verbs_counters_class_init(RdmaBackendClass *rbc);
 
 /* inspect.c: a view of objects for people on the host */
 
+/* The state that the guest sees */
+RdmaQpState verbs_qp_state(const VerbsQp *qp);
 /* Note the attributes of @qp that the guest has set. */
 void verbs_qp_note(VerbsQp *qp, uint32_t mask, const RdmaQpAttr *attr);
 void verbs_inspect_class_init(RdmaBackendClass *rbc);
@@ -680,8 +688,6 @@ void verbs_pull_again(RdmaVerbs *v, uint32_t key);
 void verbs_pull_soon(RdmaVerbs *v, RdmaQueue queue, uint32_t id);
 /* The QP has changed its state or can be used again: pull from its queues. */
 void verbs_pull_qp(RdmaVerbs *v, VerbsQp *qp);
-/* The same for QP 1 */
-void verbs_pull_gsi(RdmaVerbs *v);
 void verbs_kick_class_init(RdmaBackendClass *rbc);
 
 /* post.c: work requests for the host */

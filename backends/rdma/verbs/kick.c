@@ -15,9 +15,6 @@ bool *verbs_work_flag(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
         srq = verbs_get_live(v->srqs, id);
         return srq ? &srq->may_have_work : NULL;
     }
-    if (id == RDMA_QPN_GSI) {
-        return &v->gsi_may_have_work[queue];
-    }
     qp = verbs_get(v->qps, id);
     return qp ? &qp->may_have_work[queue] : NULL;
 }
@@ -53,13 +50,6 @@ void verbs_pull_soon(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
         add_queue(v, queue, id);
         qemu_bh_schedule(v->cq_bh);
     }
-}
-
-void verbs_pull_gsi(RdmaVerbs *v)
-{
-    v->gsi_may_have_work[RDMA_SQ] = v->gsi_may_have_work[RDMA_RQ] = true;
-    add_queue(v, RDMA_SQ, RDMA_QPN_GSI);
-    qemu_bh_schedule(v->cq_bh);
 }
 
 void verbs_pull_qp(RdmaVerbs *v, VerbsQp *qp)

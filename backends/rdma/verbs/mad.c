@@ -23,119 +23,20 @@
 #define IP_PROTO_UDP 17
 #define BUFFER_LEN (GRH_LEN + VERBS_MAD_LEN)
 
-typedef struct GsiSend {
-    uint64_t wr_id;
-    RdmaWcStatus status;
-    bool unsignaled;                /* no completion; status is SUCCESS */
-} GsiSend;
-
-typedef struct GsiRecv {
-    uint64_t wr_id;
-    RdmaWcStatus status;            /* to complete with */
-    uint32_t num_sge;
-    RdmaSge sge[];
-} GsiRecv;
-
-static bool has_state(const VerbsGsi *g, RdmaQpState state)
-{
-    return g->attr.qp_state == state;
-}
-
-/* Completions */
-
-static void fatal(RdmaVerbs *v, VerbsGsi *g);
-
-static void complete(RdmaVerbs *v, VerbsGsi *g, RdmaQueue queue,
-                     const RdmaWc *wc, bool unsignaled)
-{
-    const RdmaConsumerOps *ops = &v->parent_obj.client_ops->consumer;
-    void *opaque = v->parent_obj.client_opaque;
-    uint32_t cqn = queue == RDMA_SQ ? g->init.send_cqn : g->init.recv_cqn;
-
-    ops->retire(opaque, RDMA_QPN_GSI, queue, 1);
-    verbs_pull_soon(v, queue, RDMA_QPN_GSI);
-    if (!unsignaled && !ops->complete(opaque, cqn, wc, true)) {
-        verbs_cq_fail(v, cqn);
-        fatal(v, g);
-    }
-}
-
-/* Complete sends whose jobs are done, while the VM runs. */
-static void complete_sends(RdmaVerbs *v, VerbsGsi *g)
-{
-    while (v->running && g->ndone) {
-        g_autofree GsiSend *s = g_queue_pop_head(&g->sends);
-        const RdmaWc wc = {
-            .wr_id = s->wr_id,
-            .status = s->status,
-            .opcode = RDMA_WC_SEND,
-            .qp_num = RDMA_QPN_GSI,
-            .port_num = RDMA_PORT_NUM,
-        };
-
-        g->ndone--;
-        complete(v, g, RDMA_SQ, &wc, s->unsignaled);
-    }
-}
-
-static void fail_recv(RdmaVerbs *v, VerbsGsi *g, RdmaWcStatus status)
-{
-    g_autofree GsiRecv *r = g_queue_pop_head(&g->recvs);
-    const RdmaWc wc = {
-        .wr_id = r->wr_id,
-        .status = status,
-        .opcode = RDMA_WC_RECV,
-        .qp_num = RDMA_QPN_GSI,
-        .port_num = RDMA_PORT_NUM,
-    };
-
-    complete(v, g, RDMA_RQ, &wc, false);
-}
-
-static void flush_recvs(RdmaVerbs *v, VerbsGsi *g)
-{
-    while (v->running && has_state(g, RDMA_QPS_ERR) &&
-           !g_queue_is_empty(&g->recvs)) {
-        fail_recv(v, g, RDMA_WC_WR_FLUSH_ERR);
-    }
-}
-
-void verbs_gsi_set_state(RdmaVerbs *v, VerbsGsi *g, RdmaQpState state)
-{
-    if (!has_state(g, state)) {
-        trace_rdma_verbs_qp_state(v, RDMA_QPN_GSI, g->attr.qp_state, state);
-        g->attr.qp_state = state;
-    }
-}
-
-void verbs_gsi_enter_err(RdmaVerbs *v, VerbsGsi *g)
-{
-    verbs_gsi_set_state(v, g, RDMA_QPS_ERR);
-    flush_recvs(v, g);
-    verbs_pull_gsi(v);
-}
-
-static void fatal(RdmaVerbs *v, VerbsGsi *g)
-{
-    if (!has_state(g, RDMA_QPS_ERR)) {
-        verbs_gsi_enter_err(v, g);
-        verbs_raise_event(v, RDMA_EVENT_QP_FATAL, RDMA_QPN_GSI);
-    }
-}
-
 /* The guest's memory */
 
 /*
  * @sge names memory by a key of GET_DMA_MR, whose addresses are DMA addresses.
  */
-static bool copy_sge(RdmaVerbs *v, VerbsGsi *g, const RdmaSge *sge,
-                     uint8_t *buf, uint32_t len, bool write)
+static bool copy_sge(VerbsGsi *g, const RdmaSge *sge, uint8_t *buf,
+                     uint32_t len, bool write)
 {
+    RdmaVerbs *v = g->v;
     /* Registers may act when they are accessed: RAM only */
     const MemTxAttrs ram = { .memory = true };
     VerbsMr *mr = verbs_get(v->mrs, sge->lkey >> 8);
 
-    if (!mr || mr->dma_key != sge->lkey || mr->pdn != g->init.pdn ||
+    if (!mr || mr->dma_key != sge->lkey || mr->pdn != g->qp->init.pdn ||
         (write && !(mr->access & RDMA_ACCESS_LOCAL_WRITE))) {
         return false;
     }
@@ -145,13 +46,13 @@ static bool copy_sge(RdmaVerbs *v, VerbsGsi *g, const RdmaSge *sge,
 }
 
 /* Copy all of @buf from or to a list that has room for it. */
-static bool copy_list(RdmaVerbs *v, VerbsGsi *g, const RdmaSge *sge,
-                      uint32_t num_sge, uint8_t *buf, uint32_t len, bool write)
+static bool copy_list(VerbsGsi *g, const RdmaSge *sge, uint32_t num_sge,
+                      uint8_t *buf, uint32_t len, bool write)
 {
     for (uint32_t i = 0; i < num_sge && len; i++) {
         uint32_t n = MIN(len, sge[i].length);
 
-        if (n && !copy_sge(v, g, &sge[i], buf, n, write)) {
+        if (n && !copy_sge(g, &sge[i], buf, n, write)) {
             return false;
         }
         buf += n;
@@ -174,41 +75,38 @@ static uint64_t list_length(const RdmaSge *sge, uint32_t num_sge)
 
 typedef struct SendJob {
     VerbsJob job;
-    VerbsGsi *g;
     uint32_t epoch;
-    bool may_send;
+    VerbsWqe *wqe;                  /* valid in the same epoch */
     VerbsMad mad;
 } SendJob;
 
 static int send_work(VerbsJob *job)
 {
     SendJob *j = container_of(job, SendJob, job);
+    VerbsGsi *g = job->obj;
 
     /* Skip dropped sends: closing QP 1 waits for all, each up to a second. */
-    if (!j->may_send || qatomic_read(&j->g->epoch) != j->epoch) {
+    if (qatomic_read(&g->epoch) != j->epoch) {
         return 0;
     }
-    return verbs_umad_send(j->g->umad, &j->mad);
+    return verbs_umad_send(g->umad, &j->mad);
 }
 
 static void send_done(VerbsJob *job)
 {
     SendJob *j = container_of(job, SendJob, job);
-    VerbsGsi *g = j->g;
+    VerbsGsi *g = job->obj;
 
-    if (j->may_send) {
-        /* A MAD that was not sent is a lost datagram: no error. */
-        trace_rdma_verbs_gsi_sent(job->v,
-                                  lduw_be_p(j->mad.data + RDMA_MAD_ATTR),
-                                  job->ret);
-    }
+    /* A MAD that was not sent is a lost datagram: no error. */
+    trace_rdma_verbs_gsi_sent(job->v, lduw_be_p(j->mad.data + RDMA_MAD_ATTR),
+                              job->ret);
     g->njobs--;
-    if (g->destroying) {
+    if (g->qp->obj.destroying) {
         return;
     }
     if (g->epoch == j->epoch) {
-        g->ndone++;
-        complete_sends(job->v, g);
+        j->wqe->local = true;
+        verbs_wq_complete_local(job->v, g->qp);
     } else {
         /* There is room again */
         verbs_pull_soon(job->v, RDMA_SQ, RDMA_QPN_GSI);
@@ -241,8 +139,8 @@ static bool check_mad(RdmaVerbs *v, const RdmaSendWr *wr, uint64_t length,
 }
 
 /* Copy and check the MAD that @wr sends. *@may_send: the guest may send it. */
-static RdmaWcStatus take_mad(RdmaVerbs *v, VerbsGsi *g, const RdmaSendWr *wr,
-                             VerbsMad *mad, bool *may_send)
+static RdmaWcStatus take_mad(VerbsGsi *g, const RdmaSendWr *wr, VerbsMad *mad,
+                             bool *may_send)
 {
     bool is_inline = wr->send_flags & RDMA_SEND_INLINE;
     uint64_t length = is_inline ? wr->inline_len
@@ -254,7 +152,7 @@ static RdmaWcStatus take_mad(RdmaVerbs *v, VerbsGsi *g, const RdmaSendWr *wr,
     if (wr->status != RDMA_WC_SUCCESS) {
         return wr->status;
     }
-    if (wr->opcode != RDMA_WR_SEND || verbs_gid_path(v, &wr->wr.ud.av, &ah)) {
+    if (wr->opcode != RDMA_WR_SEND || verbs_gid_path(g->v, &wr->wr.ud.av, &ah)) {
         return RDMA_WC_LOC_QP_OP_ERR;
     }
     *mad = (VerbsMad) {
@@ -269,66 +167,42 @@ static RdmaWcStatus take_mad(RdmaVerbs *v, VerbsGsi *g, const RdmaSendWr *wr,
     memcpy(mad->gid, ah.grh.dgid.raw, RDMA_GID_LEN);
     if (is_inline) {
         memcpy(mad->data, wr->inline_data, n);
-    } else if (!copy_list(v, g, wr->sg_list, wr->num_sge, mad->data, n,
-                          false)) {
+    } else if (!copy_list(g, wr->sg_list, wr->num_sge, mad->data, n, false)) {
         return RDMA_WC_LOC_PROT_ERR;
     }
-    *may_send = check_mad(v, wr, length, mad);
+    *may_send = check_mad(g->v, wr, length, mad);
     return RDMA_WC_SUCCESS;
 }
 
-int verbs_gsi_post_send(RdmaVerbs *v, const RdmaSendWr *wr)
+RdmaWcStatus verbs_gsi_post_send(VerbsGsi *g, VerbsWqe *wqe,
+                                 const RdmaSendWr *wr)
 {
-    VerbsGsi *g = v->gsi;
-    GsiSend *s;
-    SendJob *j;
+    VerbsQp *qp = g->qp;
+    VerbsMad mad;
+    bool may_send;
+    RdmaWcStatus status = take_mad(g, wr, &mad, &may_send);
 
-    if (!verbs_gsi_room(v, RDMA_SQ)) {
-        return -EAGAIN;
+    if (status == RDMA_WC_SUCCESS && may_send) {
+        SendJob *j = verbs_job_new(g->v, &send_ops, g);
+
+        j->epoch = g->epoch;
+        j->wqe = wqe;
+        j->mad = mad;
+        g->njobs++;
+        verbs_wq_push(&qp->sq);
+        verbs_job_start(&j->job);
+    } else if (status == RDMA_WC_SUCCESS) {
+        verbs_wq_push_local(g->v, qp, RDMA_SQ, status);
     }
-    s = g_new0(GsiSend, 1);
-    j = verbs_job_new(v, &send_ops, NULL);
-    j->g = g;
-    j->epoch = g->epoch;
-    s->wr_id = wr->wr_id;
-    if (!has_state(g, RDMA_QPS_RTS)) {
-        s->status = RDMA_WC_WR_FLUSH_ERR;
-    } else {
-        s->status = take_mad(v, g, wr, &j->mad, &j->may_send);
-        s->unsignaled = s->status == RDMA_WC_SUCCESS &&
-                        !g->init.sq_sig_all &&
-                        !(wr->send_flags & RDMA_SEND_SIGNALED);
-    }
-    if (s->status != RDMA_WC_SUCCESS && has_state(g, RDMA_QPS_RTS)) {
-        trace_rdma_verbs_bad_send(v, RDMA_QPN_GSI, wr->wr_id, wr->opcode,
-                                  s->status, 0);
-        verbs_gsi_set_state(v, g, RDMA_QPS_SQE);
-    }
-    g_queue_push_tail(&g->sends, s);
-    g->njobs++;
-    /* Also for a MAD that is not sent, as completions are in order. */
-    verbs_job_start(&j->job);
-    return 0;
+    return status;
+}
+
+bool verbs_gsi_may_send(const VerbsGsi *g)
+{
+    return g->njobs < g->qp->sq.max;
 }
 
 /* Receiving */
-
-static void push_recv(VerbsGsi *g, const RdmaRecvWr *wr)
-{
-    GsiRecv *r = g_malloc0(sizeof(*r) + wr->num_sge * sizeof(r->sge[0]));
-
-    r->wr_id = wr->wr_id;
-    r->status = wr->status;
-    r->num_sge = wr->num_sge;
-    memcpy(r->sge, wr->sg_list, wr->num_sge * sizeof(r->sge[0]));
-    g_queue_push_tail(&g->recvs, r);
-}
-
-void verbs_gsi_post_recv(RdmaVerbs *v, const RdmaRecvWr *wr)
-{
-    push_recv(v->gsi, wr);
-    flush_recvs(v, v->gsi);
-}
 
 static uint16_t ipv4_checksum(const uint8_t header[IPV4_LEN])
 {
@@ -371,46 +245,61 @@ static void put_grh(uint8_t grh[GRH_LEN], const VerbsMad *mad,
     }
 }
 
-/* The oldest receive WR that can take a MAD, or NULL: the MAD is dropped. */
-static GsiRecv *ready_recv(RdmaVerbs *v, VerbsGsi *g)
+/* Take the next receive WR of the guest, if the queue has one. */
+static void take_recv(VerbsGsi *g)
 {
-    RdmaBackend *rb = &v->parent_obj;
+    RdmaBackend *rb = &g->v->parent_obj;
+    VerbsWqe *wqe = verbs_wq_next(&g->qp->rq);
     RdmaRecvWr wr;
-    GsiRecv *r;
 
-    if (!v->running || g->attr.qp_state < RDMA_QPS_RTR ||
-        has_state(g, RDMA_QPS_ERR)) {
-        return NULL;
+    if (!g->qp->rq.max ||
+        !rb->client_ops->consumer.next_recv(rb->client_opaque, RDMA_RQ,
+                                            RDMA_QPN_GSI, false, &wr)) {
+        return;
     }
-    if (g_queue_is_empty(&g->recvs) && g->init.cap.max_recv_wr &&
-        rb->client_ops->consumer.next_recv(rb->client_opaque, RDMA_RQ,
-                                           RDMA_QPN_GSI, false, &wr)) {
-        push_recv(g, &wr);
-        /* The guest does not ring the doorbell for those that follow. */
-        verbs_pull_gsi(v);
-    }
-    r = g_queue_peek_head(&g->recvs);
-    if (r && r->status == RDMA_WC_SUCCESS &&
-        list_length(r->sge, r->num_sge) < BUFFER_LEN) {
-        return NULL;
-    }
-    return r;
+    wqe->wr_id = wr.wr_id;
+    wqe->opcode = RDMA_WC_RECV;
+    wqe->status = wr.status;
+    g_free(g->recv_sge);
+    g->recv_sge = g_memdup2(wr.sg_list, wr.num_sge * sizeof(*wr.sg_list));
+    g->recv_num_sge = wr.num_sge;
+    verbs_wq_push(&g->qp->rq);
 }
 
-static void receive(RdmaVerbs *v, VerbsGsi *g, const VerbsMad *mad)
+/*
+ * The receive WQE that takes a MAD, or NULL: the MAD is dropped. One that is
+ * too short stays.
+ */
+static VerbsWqe *ready_recv(VerbsGsi *g)
 {
+    VerbsQp *qp = g->qp;
+    VerbsWqe *wqe;
+
+    if (!g->v->running || qp->state < RDMA_QPS_RTR ||
+        qp->state == RDMA_QPS_ERR) {
+        return NULL;
+    }
+    if (!qp->rq.count) {
+        take_recv(g);
+    }
+    if (!qp->rq.count) {
+        return NULL;
+    }
+    wqe = verbs_wq_newest(&qp->rq);
+    return wqe->status == RDMA_WC_SUCCESS &&
+           list_length(g->recv_sge, g->recv_num_sge) < BUFFER_LEN ? NULL : wqe;
+}
+
+static void receive(VerbsGsi *g, const VerbsMad *mad)
+{
+    RdmaVerbs *v = g->v;
     uint8_t buf[BUFFER_LEN];
     uint8_t dgid[RDMA_GID_LEN];
     uint16_t vlan;
-    RdmaWcStatus status;
-    GsiRecv *r;
+    VerbsWqe *wqe;
     RdmaWc wc = {
         .opcode = RDMA_WC_RECV,
-        .byte_len = BUFFER_LEN,
         .qp_num = RDMA_QPN_GSI,
-        .src_qp = mad->qpn,
-        .wc_flags = RDMA_WC_GRH | RDMA_WC_WITH_HDR_TYPE,
-        .sl = mad->sl,
         .port_num = RDMA_PORT_NUM,
     };
 
@@ -418,54 +307,57 @@ static void receive(RdmaVerbs *v, VerbsGsi *g, const VerbsMad *mad)
         trace_rdma_verbs_gsi_drop(v, "not to a GID of the guest");
         return;
     }
-    r = ready_recv(v, g);
-    if (!r) {
+    wqe = ready_recv(g);
+    if (!wqe) {
         trace_rdma_verbs_gsi_drop(v, "no receive WQE that is long enough");
         return;
     }
     put_grh(buf, mad, dgid);
     memcpy(buf + GRH_LEN, mad->data, VERBS_MAD_LEN);
-    status = r->status;
-    if (status == RDMA_WC_SUCCESS &&
-        !copy_list(v, g, r->sge, r->num_sge, buf, sizeof(buf), true)) {
-        status = RDMA_WC_LOC_PROT_ERR;
+    wc.wr_id = wqe->wr_id;
+    wc.status = wqe->status;
+    if (wc.status == RDMA_WC_SUCCESS &&
+        !copy_list(g, g->recv_sge, g->recv_num_sge, buf, sizeof(buf), true)) {
+        wc.status = RDMA_WC_LOC_PROT_ERR;
     }
-    if (status != RDMA_WC_SUCCESS) {
-        trace_rdma_verbs_wc_error(v, RDMA_QPN_GSI, r->wr_id, status, 0);
-        fail_recv(v, g, status);
-        verbs_gsi_enter_err(v, g);
+    if (wc.status != RDMA_WC_SUCCESS) {
+        trace_rdma_verbs_wc_error(v, RDMA_QPN_GSI, wc.wr_id, wc.status, 0);
+        verbs_wq_complete_oldest(v, g->qp, RDMA_RQ, &wc);
+        verbs_qp_fail(v, g->qp);
         return;
     }
     trace_rdma_verbs_gsi_received(v, lduw_be_p(mad->data + RDMA_MAD_ATTR));
-    wc.wr_id = r->wr_id;
+    wc.byte_len = BUFFER_LEN;
+    wc.src_qp = mad->qpn;
+    wc.sl = mad->sl;
+    wc.wc_flags = RDMA_WC_GRH | RDMA_WC_WITH_HDR_TYPE;
     wc.hdr_type = rdma_gid_is_ipv4(dgid) ? RDMA_HDR_IPV4 : RDMA_HDR_IPV6;
     if (vlan != RDMA_NO_VLAN) {
         wc.wc_flags |= RDMA_WC_WITH_VLAN;
         wc.vlan = vlan;
     }
-    g_free(g_queue_pop_head(&g->recvs));
-    complete(v, g, RDMA_RQ, &wc, false);
+    verbs_wq_complete_oldest(v, g->qp, RDMA_RQ, &wc);
 }
 
 static void gsi_read(void *opaque)
 {
-    RdmaVerbs *v = opaque;
+    VerbsGsi *g = opaque;
+    RdmaVerbs *v = g->v;
     RdmaBackend *rb = &v->parent_obj;
-    VerbsGsi *g = v->gsi;
     VerbsMad mad;
     int ret = 0;
 
     if (rdma_backend_busy(rb)) {
         /* In a nested event loop: verbs_gsi_resume() listens again. */
         rdma_backend_put_off(rb, VERBS_PENDING_MADS);
-        verbs_gsi_listen(v, g, false);
+        verbs_gsi_listen(g, false);
         return;
     }
     rdma_backend_enter(rb);
     for (int i = 0; i < READ_BATCH; i++) {
         ret = verbs_umad_recv(g->umad, &mad);
         if (!ret) {
-            receive(v, g, &mad);
+            receive(g, &mad);
         } else if (ret != -EBADMSG && ret != -EINTR) {
             break;
         }
@@ -473,81 +365,29 @@ static void gsi_read(void *opaque)
     if (ret && ret != -EAGAIN && ret != -EBADMSG && ret != -EINTR) {
         /* The host's device has gone */
         trace_rdma_verbs_gsi_broken(v, ret);
-        verbs_gsi_listen(v, g, false);
-        verbs_gsi_device_gone(v);
+        verbs_gsi_listen(g, false);
+        verbs_qp_fail_with_event(v, g->qp);
     }
     rdma_backend_leave(rb);
 }
 
-void verbs_gsi_listen(RdmaVerbs *v, VerbsGsi *g, bool on)
+void verbs_gsi_listen(VerbsGsi *g, bool on)
 {
-    qemu_set_fd_handler(verbs_umad_fd(g->umad), on ? gsi_read : NULL, NULL, v);
+    qemu_set_fd_handler(verbs_umad_fd(g->umad), on ? gsi_read : NULL, NULL, g);
 }
 
 void verbs_gsi_resume(RdmaVerbs *v)
 {
-    VerbsGsi *g = v->gsi;
+    VerbsQp *qp = verbs_get_live(v->qps, RDMA_QPN_GSI);
 
-    if (g && !g->destroying) {
-        verbs_gsi_listen(v, g, true);
+    if (qp) {
+        verbs_gsi_listen(qp->gsi, true);
     }
 }
-
-/* The queue pair */
 
 void verbs_gsi_drop_wqes(VerbsGsi *g)
 {
-    g_queue_clear_full(&g->sends, g_free);
-    g_queue_clear_full(&g->recvs, g_free);
-    g->ndone = 0;
+    verbs_wq_clear_sq(g->qp);
+    verbs_wq_clear(&g->qp->rq);
     qatomic_set(&g->epoch, g->epoch + 1);
-}
-
-uint32_t verbs_gsi_room(RdmaVerbs *v, RdmaQueue queue)
-{
-    VerbsGsi *g = v->gsi;
-
-    if (!g || g->destroying) {
-        return 0;
-    }
-    if (queue == RDMA_SQ) {
-        return g->attr.qp_state < RDMA_QPS_RTS ? 0 :
-               g->init.cap.max_send_wr -
-               MAX(g->njobs, g_queue_get_length(&g->sends));
-    }
-    return g->attr.qp_state < RDMA_QPS_INIT ? 0 :
-           g->init.cap.max_recv_wr - g_queue_get_length(&g->recvs);
-}
-
-static void cq_failed(Notifier *n, void *data)
-{
-    RdmaVerbs *v = container_of(n, RdmaVerbs, gsi_cq_failed);
-    const uint32_t *cqn = data;
-    VerbsGsi *g = v->gsi;
-
-    if (g && !g->destroying && (g->init.send_cqn == *cqn ||
-                                g->init.recv_cqn == *cqn)) {
-        fatal(v, g);
-    }
-}
-
-void verbs_gsi_init(RdmaVerbs *v)
-{
-    v->gsi_cq_failed.notify = cq_failed;
-    notifier_list_add(&v->cq_failed, &v->gsi_cq_failed);
-}
-
-void verbs_gsi_device_gone(RdmaVerbs *v)
-{
-    if (v->gsi && !v->gsi->destroying) {
-        fatal(v, v->gsi);
-    }
-}
-
-void verbs_gsi_set_running(RdmaVerbs *v, bool running)
-{
-    if (v->gsi && running) {
-        complete_sends(v, v->gsi);
-        flush_recvs(v, v->gsi);
-    }
 }

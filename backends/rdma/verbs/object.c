@@ -128,8 +128,6 @@ static bool verbs_attach(RdmaBackend *rb, Error **errp)
     }
     v->running = false;
     make_tables(v);
-    notifier_list_init(&v->cq_failed);
-    verbs_gsi_init(v);
     verbs_ahs_init(v);
     verbs_counters_init(v);
     verbs_mcast_init(v);
@@ -267,7 +265,6 @@ static void verbs_set_run_state(RdmaBackend *rb, RdmaRunState state)
     }
     v->running = state == RDMA_RUN_RUNNING;
     verbs_cqs_set_running(v, v->running);
-    verbs_gsi_set_running(v, v->running);
 }
 
 static int verbs_destroy(RdmaBackend *rb, RdmaObjectType type, uint32_t id)
@@ -302,7 +299,8 @@ static char *verbs_info_str(RdmaBackend *rb)
 
     return g_strdup_printf("%s port %u, %s; QPs %u, CQs %u, SRQs %u, "
                            "MRs and MWs %u", v->ibdev, v->port_num, state,
-                           g_hash_table_size(v->qps),
+                           g_hash_table_size(v->qps) -
+                           !!verbs_get(v->qps, RDMA_QPN_GSI),
                            g_hash_table_size(v->cqs),
                            g_hash_table_size(v->srqs),
                            g_hash_table_size(v->mrs));

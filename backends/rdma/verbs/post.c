@@ -34,10 +34,8 @@ uint32_t verbs_send_room(RdmaVerbs *v, uint32_t qpn)
 {
     VerbsQp *qp = verbs_get(v->qps, qpn);
 
-    if (qpn == RDMA_QPN_GSI) {
-        return verbs_gsi_room(v, RDMA_SQ);
-    }
-    return qp && qp->state >= RDMA_QPS_RTS ? wq_room(qp, &qp->sq) : 0;
+    return qp && qp->state >= RDMA_QPS_RTS &&
+           (!qp->gsi || verbs_gsi_may_send(qp->gsi)) ? wq_room(qp, &qp->sq) : 0;
 }
 
 uint32_t verbs_recv_room(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
@@ -47,11 +45,10 @@ uint32_t verbs_recv_room(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
     if (queue == RDMA_SRQ) {
         return verbs_srq_room(v, id);
     }
-    if (id == RDMA_QPN_GSI) {
-        return verbs_gsi_room(v, RDMA_RQ);
-    }
     qp = verbs_get(v->qps, id);
-    return qp && qp->state >= RDMA_QPS_INIT ? wq_room(qp, &qp->rq) : 0;
+    /* A MAD that comes pulls the receive that it needs. */
+    return qp && qp->state >= (qp->gsi ? RDMA_QPS_ERR : RDMA_QPS_INIT)
+           ? wq_room(qp, &qp->rq) : 0;
 }
 
 /* Do work requests complete with a flush error, without the host? */
@@ -64,8 +61,7 @@ bool verbs_send_flushes(RdmaVerbs *v, uint32_t qpn)
 {
     VerbsQp *qp = verbs_get(v->qps, qpn);
 
-    return qpn == RDMA_QPN_GSI ? !verbs_gsi_in_state(v, RDMA_QPS_RTS)
-                               : qp && (is_flushing(qp) || qp->sqe);
+    return qp && (is_flushing(qp) || qp->sqe);
 }
 
 bool verbs_recv_flushes(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
@@ -74,9 +70,6 @@ bool verbs_recv_flushes(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
 
     if (queue == RDMA_SRQ) {
         return false;
-    }
-    if (id == RDMA_QPN_GSI) {
-        return verbs_gsi_in_state(v, RDMA_QPS_ERR);
     }
     qp = verbs_get(v->qps, id);
     return qp && is_flushing(qp);
@@ -297,7 +290,8 @@ static void post_lost(RdmaVerbs *v, VerbsQp *qp, VerbsWqe *wqe)
 static void post_bad(RdmaVerbs *v, VerbsQp *qp, VerbsWqe *wqe,
                      RdmaWcStatus status)
 {
-    if (qp->init.qp_type != RDMA_QPT_RC && !verbs_wq_ends_unsignaled(&qp->sq)) {
+    if (qp->gsi || (qp->init.qp_type != RDMA_QPT_RC &&
+                    !verbs_wq_ends_unsignaled(&qp->sq))) {
         qp->sqe = true;
         verbs_wq_push_local(v, qp, RDMA_SQ, status);
         return;
@@ -324,9 +318,6 @@ int verbs_post_send(RdmaVerbs *v, uint32_t qpn, const RdmaSendWr *wr)
     bool flushed;
     int ret = 0;
 
-    if (qpn == RDMA_QPN_GSI) {
-        return verbs_gsi_post_send(v, wr);
-    }
     if (!qp || !wq_room(qp, &qp->sq)) {
         return -EAGAIN;
     }
@@ -352,6 +343,13 @@ int verbs_post_send(RdmaVerbs *v, uint32_t qpn, const RdmaSendWr *wr)
         post_lost(v, qp, wqe);
         return 0;
     }
+    if (qp->gsi) {
+        status = verbs_gsi_post_send(qp->gsi, wqe, wr);
+        if (status == RDMA_WC_SUCCESS) {
+            return 0;
+        }
+        goto bad;
+    }
     status = ret ? RDMA_WC_LOC_QP_OP_ERR
                  : translate_send(v, qp, wr, ah, &h, &inline_sge);
     if (status == RDMA_WC_SUCCESS) {
@@ -363,6 +361,7 @@ int verbs_post_send(RdmaVerbs *v, uint32_t qpn, const RdmaSendWr *wr)
         status = wr->opcode == RDMA_WR_BIND_MW ? RDMA_WC_MW_BIND_ERR
                                                : RDMA_WC_LOC_QP_OP_ERR;
     }
+bad:
     trace_rdma_verbs_bad_send(v, qpn, wr->wr_id, wr->opcode, status, ret);
     post_bad(v, qp, wqe, status);
     return 0;
@@ -404,8 +403,6 @@ void verbs_post_recv(RdmaVerbs *v, RdmaQueue queue, uint32_t id,
 {
     if (queue == RDMA_SRQ) {
         verbs_srq_post(v, id, wr);
-    } else if (id == RDMA_QPN_GSI) {
-        verbs_gsi_post_recv(v, wr);
     } else {
         post_to_rq(v, verbs_get(v->qps, id), wr);
     }

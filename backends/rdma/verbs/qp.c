@@ -47,6 +47,7 @@ static void qp_free(RdmaVerbs *v, void *obj)
     v->n_wr -= wr_of(&qp->init);
     verbs_wq_free(&qp->sq);
     verbs_wq_free(&qp->rq);
+    verbs_gsi_free(qp->gsi);
     qemu_mutex_destroy(&qp->lock);
     g_array_free(qp->groups, true);
     g_free(qp);
@@ -82,6 +83,9 @@ static int host_create(RdmaVerbs *v, void *obj)
         .pd = qp->pd,
     };
 
+    if (qp->gsi) {
+        return verbs_gsi_open(qp->gsi);
+    }
     if (init->block_mcast_loopback) {
         host.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
         host.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
@@ -95,6 +99,10 @@ static int host_destroy(RdmaVerbs *v, void *obj)
     VerbsQp *qp = obj;
     int ret = verbs_mcast_leave_all(v, qp);
 
+    if (qp->gsi) {
+        verbs_gsi_close(qp->gsi);
+        return 0;
+    }
     QEMU_LOCK_GUARD(&qp->lock);
     ret = ret ?: verbs_dev_destroyed(v, ibv_destroy_qp(qp->qp));
     if (!ret) {
@@ -108,11 +116,23 @@ static void created(RdmaVerbs *v, void *obj, void *attr)
     VerbsQp *qp = obj;
     RdmaQpInitAttr *init = attr;
 
-    qp->init.qpn = init->qpn;
-    qp->init.wire_qpn = init->wire_qpn = qp->qp->qp_num;
-    verbs_put(v->qps_by_wire, init->wire_qpn, qp);
-    verbs_qp_new_id(v, qp);
+    if (qp->gsi) {
+        verbs_gsi_opened(qp->gsi);
+    } else {
+        qp->init.wire_qpn = init->wire_qpn = qp->qp->qp_num;
+        verbs_put(v->qps_by_wire, init->wire_qpn, qp);
+        verbs_qp_new_id(v, qp);
+    }
     trace_rdma_verbs_qp_create(v, init->qpn, init->wire_qpn);
+}
+
+static void destroy_begins(RdmaVerbs *v, void *obj)
+{
+    VerbsQp *qp = obj;
+
+    if (qp->gsi) {
+        verbs_gsi_destroy_begins(qp->gsi);
+    }
 }
 
 static void destroy_failed(RdmaVerbs *v, void *qp)
@@ -127,6 +147,7 @@ static const VerbsKind qp_kind = {
     .create = host_create,
     .destroy = host_destroy,
     .created = created,
+    .destroy_begins = destroy_begins,
     .destroy_failed = destroy_failed,
     .free = qp_free,
 };
@@ -152,6 +173,9 @@ static int begin_create(RdmaVerbs *v, const RdmaQpInitAttr *init)
     v->n_wr += wr_of(init);
     qp = g_new0(VerbsQp, 1);
     qp->init = *init;
+    if (init->qp_type == RDMA_QPT_GSI) {
+        qp->gsi = verbs_gsi_new(v, qp);
+    }
     qp->groups = g_array_new(false, false, sizeof(union ibv_gid));
     qemu_mutex_init(&qp->lock);
     qp->pd = pd->pd;
@@ -171,8 +195,8 @@ static int create_qp(RdmaBackend *rb, RdmaQpInitAttr *init)
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     int ret;
 
-    if (init->qp_type == RDMA_QPT_GSI) {
-        return verbs_gsi_create(v, init);
+    if (init->qp_type == RDMA_QPT_GSI && !v->cm) {
+        return -ENOTSUP;
     }
     return verbs_obj_lookup(v, &qp_kind, init, &ret) ? ret
                                                      : begin_create(v, init);
@@ -368,8 +392,8 @@ static int modify_qp(RdmaBackend *rb, uint32_t qpn, uint32_t mask,
     QpJob *j;
     int ret;
 
-    if (qpn == RDMA_QPN_GSI) {
-        return verbs_gsi_modify(v, mask, attr);
+    if (qp && qp->gsi) {
+        return verbs_gsi_modify(qp->gsi, mask, attr);
     }
     j = verbs_job_command(v, &modify_ops, qp, NULL, &ret);
     if (!j) {
@@ -397,12 +421,9 @@ static int modify_qp(RdmaBackend *rb, uint32_t qpn, uint32_t mask,
 static int fail_qp(RdmaBackend *rb, uint32_t qpn)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    VerbsQp *qp = verbs_get(v->qps, qpn);
+    VerbsQp *qp = verbs_get_live(v->qps, qpn);
 
-    if (qpn == RDMA_QPN_GSI) {
-        return verbs_gsi_fail(v);
-    }
-    if (!qp || qp->obj.destroying) {
+    if (!qp) {
         return -ENOENT;
     }
     verbs_qp_fail(v, qp);
@@ -414,9 +435,6 @@ static bool qp_in_state(RdmaBackend *rb, uint32_t qpn, RdmaQpState state)
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     VerbsQp *qp = verbs_get(v->qps, qpn);
 
-    if (qpn == RDMA_QPN_GSI) {
-        return verbs_gsi_in_state(v, state);
-    }
     return qp && (qp->state == state ||
                   (state == RDMA_QPS_ERR && qp->failed));
 }
@@ -501,8 +519,9 @@ static int query_qp(RdmaBackend *rb, uint32_t qpn, RdmaQpAttr *attr)
     QpJob *j;
     int ret;
 
-    if (qpn == RDMA_QPN_GSI) {
-        return verbs_gsi_query(v, attr);
+    if (qp && qp->gsi) {
+        verbs_gsi_query(qp->gsi, attr);
+        return 0;
     }
     j = verbs_job_command(v, &query_ops, qp, attr, &ret);
     if (!j) {
@@ -514,8 +533,7 @@ static int query_qp(RdmaBackend *rb, uint32_t qpn, RdmaQpAttr *attr)
 
 int verbs_qp_destroy(RdmaVerbs *v, uint32_t qpn)
 {
-    return qpn == RDMA_QPN_GSI ? verbs_gsi_destroy(v)
-                               : verbs_obj_destroy(v, &qp_kind, qpn);
+    return verbs_obj_destroy(v, &qp_kind, qpn);
 }
 
 void verbs_qps_device_gone(RdmaVerbs *v)
@@ -525,11 +543,14 @@ void verbs_qps_device_gone(RdmaVerbs *v)
 
     g_hash_table_iter_init(&iter, v->qps);
     while (g_hash_table_iter_next(&iter, NULL, (void **)&qp)) {
+        if (qp->gsi) {
+            verbs_qp_fail_with_event(v, qp);
+            continue;
+        }
         verbs_qp_fail(v, qp);
         verbs_wq_flush(v, qp);
         verbs_raise_event(v, RDMA_EVENT_QP_FATAL, qp->init.qpn);
     }
-    verbs_gsi_device_gone(v);
 }
 
 static void stop_qp(VerbsQp *qp)
@@ -564,7 +585,6 @@ void verbs_qps_reset(RdmaVerbs *v)
     GHashTableIter iter;
     VerbsQp *qp;
 
-    verbs_gsi_reset(v);
     /* Stop all before jobs destroy any, which would slow the host down. */
     verbs_qps_stop(v);
     g_hash_table_remove_all(v->qps_by_wire);

@@ -91,7 +91,7 @@ void verbs_wq_push_local(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
     VerbsWq *wq = queue == RDMA_SQ ? &qp->sq : &qp->rq;
     VerbsWqe *wqe = wqe_at(wq, next_seq(wq));
 
-    if (queue == RDMA_SQ && verbs_wq_ends_unsignaled(wq)) {
+    if (queue == RDMA_SQ && !qp->gsi && verbs_wq_ends_unsignaled(wq)) {
         qp->mark_wanted = true;
         qp->mark = (next_seq(wq) - 1) & SEQ_MASK;
     }
@@ -130,6 +130,26 @@ void verbs_qp_new_id(RdmaVerbs *v, VerbsQp *qp)
 
 /* Moving a QP to ERR */
 
+static void set_state(RdmaVerbs *v, VerbsQp *qp, RdmaQpState state)
+{
+    if (qp->state != state) {
+        qp->state = state;
+        verbs_pull_qp(v, qp);
+    }
+}
+
+static void flush_queue(VerbsWq *wq)
+{
+    for (uint32_t i = 0; i < wq->count; i++) {
+        VerbsWqe *wqe = wqe_at(wq, wq->head + i);
+
+        if (!wqe->local) {
+            wqe->local = true;
+            wqe->status = RDMA_WC_WR_FLUSH_ERR;
+        }
+    }
+}
+
 static int fail_work(VerbsJob *job)
 {
     VerbsQp *qp = job->obj;
@@ -162,12 +182,19 @@ void verbs_qp_fail(RdmaVerbs *v, VerbsQp *qp)
     if (qp->failed || qp->obj.destroying) {
         return;
     }
+    if (qp->gsi) {
+        /* Sends complete with their own status. */
+        flush_queue(&qp->rq);
+        set_state(v, qp, RDMA_QPS_ERR);
+        verbs_wq_complete_local(v, qp);
+        return;
+    }
     qp->failed = true;
     qp->failing = true;
     verbs_job_start(verbs_job_new(v, &fail_ops, qp));
 }
 
-static void fail_with_event(RdmaVerbs *v, VerbsQp *qp)
+void verbs_qp_fail_with_event(RdmaVerbs *v, VerbsQp *qp)
 {
     if (!qp->failed && !qp->obj.destroying && qp->state != RDMA_QPS_ERR) {
         verbs_qp_fail(v, qp);
@@ -189,10 +216,9 @@ void verbs_cq_fail(RdmaVerbs *v, uint32_t cqn)
     g_hash_table_iter_init(&iter, v->qps);
     while (g_hash_table_iter_next(&iter, NULL, (void **)&qp)) {
         if (qp->init.send_cqn == cqn || qp->init.recv_cqn == cqn) {
-            fail_with_event(v, qp);
+            verbs_qp_fail_with_event(v, qp);
         }
     }
-    notifier_list_notify(&v->cq_failed, &cqn);
 }
 
 /* Completions */
@@ -208,16 +234,15 @@ static void deliver(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
                        queue == RDMA_RQ)) {
         verbs_cq_fail(v, cqn);
         /* The QP may be newer than the failure. */
-        fail_with_event(v, qp);
+        verbs_qp_fail_with_event(v, qp);
     }
 }
 
-static void set_state(RdmaVerbs *v, VerbsQp *qp, RdmaQpState state)
+static void retire_to(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue, uint32_t n)
 {
-    if (qp->state != state) {
-        qp->state = state;
-        verbs_pull_qp(v, qp);
-    }
+    pop(queue == RDMA_SQ ? &qp->sq : &qp->rq, n);
+    verbs_retire(v, qp->init.qpn, queue, n);
+    verbs_pull_soon(v, queue, qp->init.qpn);
 }
 
 /* Complete the oldest work request if it is local. */
@@ -231,9 +256,7 @@ static bool complete_one_local(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue)
         return false;
     }
     wqe = *wqe_at(wq, wq->head);
-    pop(wq, 1);
-    verbs_retire(v, qp->init.qpn, queue, 1);
-    verbs_pull_soon(v, queue, qp->init.qpn);
+    retire_to(v, qp, queue, 1);
     if (queue == RDMA_SQ && wqe.status != RDMA_WC_SUCCESS && qp->sqe) {
         set_state(v, qp, RDMA_QPS_SQE);
     }
@@ -248,18 +271,6 @@ static bool complete_one_local(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue)
         deliver(v, qp, queue, &wc);
     }
     return true;
-}
-
-static void flush_queue(VerbsWq *wq)
-{
-    for (uint32_t i = 0; i < wq->count; i++) {
-        VerbsWqe *wqe = wqe_at(wq, wq->head + i);
-
-        if (!wqe->local) {
-            wqe->local = true;
-            wqe->status = RDMA_WC_WR_FLUSH_ERR;
-        }
-    }
 }
 
 /* The number of work requests up to @seq; 0 if that is gone */
@@ -433,11 +444,11 @@ static void complete_srq_recv(RdmaVerbs *v, VerbsSrq *srq, uint32_t slot,
     deliver(v, qp, RDMA_RQ, &wc);
 }
 
-static void retire_to(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue, uint32_t n)
+void verbs_wq_complete_oldest(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
+                              const RdmaWc *wc)
 {
-    pop(queue == RDMA_SQ ? &qp->sq : &qp->rq, n);
-    verbs_retire(v, qp->init.qpn, queue, n);
-    verbs_pull_soon(v, queue, qp->init.qpn);
+    retire_to(v, qp, queue, 1);
+    deliver(v, qp, queue, wc);
 }
 
 /* The host is done with all sends up to @seq. */

@@ -584,9 +584,8 @@ static void test_room_after_a_reset(void)
 }
 
 /*
- * A MAD takes a receive that the guest has posted, but not rung for yet, and
- * fails. The queue is awake from then on: later posts are flushed without a
- * doorbell.
+ * A MAD takes a receive that the guest has posted without a doorbell, because
+ * the queue is awake, and fails. Later posts are flushed without a doorbell.
  */
 static void test_awake_queue_is_flushed(void)
 {
@@ -604,7 +603,7 @@ static void test_awake_queue_is_flushed(void)
     gsi_create(g);
     qrdma_start_ud(g->qp, RDMA_GSI_QKEY);
     qrdma_settle(d);
-    g_assert_false(qrdma_direct_awake(d, &g->qp->rq));
+    g_assert_true(qrdma_direct_awake(d, &g->qp->rq));
     sge = (RdmaSge) { qrdma_dma(d, g->mem), GSI_BUFFER_LEN, g->mr->lkey ^ 1 };
     qrdma_direct_post(d, &g->qp->rq, wqe, qrdma_encode_recv(&wr, wqe));
     arrive(g, 41, 0, "fe80::9");
