@@ -34,9 +34,15 @@ struct VerbsAh {
     GArray *waiters;                /* of uint32_t: ids of QPs */
 };
 
-static guint ah_hash(gconstpointer p)
+static guint ah_hash(gconstpointer key)
 {
-    return verbs_hash(p, sizeof(AhKey));
+    const uint8_t *bytes = key;
+    guint h = 5381;
+
+    for (size_t i = 0; i < sizeof(AhKey); i++) {
+        h = h * 33 + bytes[i];
+    }
+    return h;
 }
 
 static gboolean ah_equal(gconstpointer a, gconstpointer b)

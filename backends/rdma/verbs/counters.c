@@ -60,11 +60,6 @@ static const struct {
       "multicast_rcv_packets" },
 };
 
-struct VerbsCounters {
-    uint64_t base[RDMA_NUM_COUNTERS];    /* at the last reset */
-    uint64_t value[RDMA_NUM_COUNTERS];   /* since then */
-};
-
 typedef struct CountersJob {
     VerbsJob job;
     uint64_t value[RDMA_NUM_COUNTERS];
@@ -121,11 +116,11 @@ static int work(VerbsJob *job)
 static void take(VerbsJob *job, void *out)
 {
     CountersJob *j = container_of(job, CountersJob, job);
-    VerbsCounters *c = job->v->counters;
+    RdmaVerbs *v = job->v;
 
     for (int i = 0; i < RDMA_NUM_COUNTERS; i++) {
         /* The host may have reset its counter. */
-        c->value[i] = j->value[i] - MIN(c->base[i], j->value[i]);
+        v->counters[i] = j->value[i] - MIN(v->counters_base[i], j->value[i]);
     }
 }
 
@@ -147,13 +142,13 @@ static int update_counters(RdmaBackend *rb)
 
 static int query_counters(RdmaBackend *rb, uint32_t qpn, uint64_t *values)
 {
-    const VerbsCounters *c = RDMA_BACKEND_VERBS(rb)->counters;
+    const RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
 
     if (qpn != RDMA_NO_QPN) {
         return -ENOENT;
     }
     for (size_t i = 0; i < RDMA_NUM_COUNTERS; i++) {
-        values[i] += c->value[i];
+        values[i] += v->counters[i];
     }
     return 0;
 }
@@ -164,7 +159,7 @@ static void base_done(VerbsJob *job)
 {
     CountersJob *j = container_of(job, CountersJob, job);
 
-    memcpy(job->v->counters->base, j->value, sizeof(j->value));
+    memcpy(job->v->counters_base, j->value, sizeof(j->value));
 }
 
 static const VerbsJobOps base_ops = {
@@ -175,20 +170,9 @@ static const VerbsJobOps base_ops = {
 
 void verbs_counters_reset(RdmaVerbs *v)
 {
-    memset(v->counters->value, 0, sizeof(v->counters->value));
+    memset(v->counters, 0, sizeof(v->counters));
     /* This job precedes that of the next update. */
-    verbs_job_start(verbs_job_new(v, &base_ops, v->counters));
-}
-
-void verbs_counters_init(RdmaVerbs *v)
-{
-    v->counters = g_new0(VerbsCounters, 1);
-}
-
-void verbs_counters_free(RdmaVerbs *v)
-{
-    g_free(v->counters);
-    v->counters = NULL;
+    verbs_job_start(verbs_job_new(v, &base_ops, NULL));
 }
 
 void verbs_counters_class_init(RdmaBackendClass *rbc)

@@ -22,7 +22,6 @@
 OBJECT_DECLARE_SIMPLE_TYPE(RdmaVerbs, RDMA_BACKEND_VERBS)
 
 typedef struct VerbsAh VerbsAh;
-typedef struct VerbsCounters VerbsCounters;
 typedef struct VerbsGsi VerbsGsi;
 typedef struct VerbsMem VerbsMem;
 typedef struct VerbsUmad VerbsUmad;
@@ -107,6 +106,8 @@ typedef struct VerbsWq {
     uint32_t max;                   /* work requests in use, at most */
     uint32_t count;
     uint32_t head;                  /* sequence number of the oldest one */
+    /* A kick sets it, and finding the guest's queue empty clears it. */
+    bool may_have_work;
 } VerbsWq;
 
 typedef struct VerbsSrq {
@@ -123,7 +124,6 @@ typedef struct VerbsSrq {
      * event before the driver has posted WQEs.
      */
     uint32_t limit;
-    bool may_have_work;             /* see verbs_work_flag() */
     bool failed;                    /* the host takes no more */
 } VerbsSrq;
 
@@ -144,7 +144,6 @@ typedef struct VerbsQp {
     struct ibv_cq *send_cq, *recv_cq;
     struct ibv_srq *srq;            /* or NULL */
     GArray *groups;                 /* worker; of union ibv_gid */
-    bool may_have_work[2];          /* by RdmaQueue */
     VerbsWq sq;
     VerbsWq rq;                     /* not used with an SRQ */
     uint8_t state;                  /* RdmaQpState, as far as it is known */
@@ -229,8 +228,9 @@ struct RdmaVerbs {
     GHashTable *ahs;                /* cache of address handles */
     GArray *ah_waiters;             /* ids of QPs that wait for room there */
     unsigned idle_ahs;              /* in @ahs, without users; at most */
-    VerbsCounters *counters;
-    GHashTable *groups;             /* worker; number of QPs by group */
+    uint64_t counters[RDMA_NUM_COUNTERS];       /* since the last reset */
+    uint64_t counters_base[RDMA_NUM_COUNTERS];  /* the host's then */
+    GHashTable *groups;             /* worker; number of QPs by group's GID */
     uint32_t next_id;               /* of QPs and SRQs, see VerbsWq */
 
     struct ibv_comp_channel *channel;
@@ -256,17 +256,6 @@ static inline void *verbs_get_live(GHashTable *t, uint32_t num)
     return obj && !obj->destroying ? obj : NULL;
 }
 
-/* Hash of @size bytes, for a GHashTable */
-static inline guint verbs_hash(const uint8_t *bytes, size_t size)
-{
-    guint h = 5381;
-
-    for (size_t i = 0; i < size; i++) {
-        h = h * 33 + bytes[i];
-    }
-    return h;
-}
-
 /* Raise an asynchronous event for the driver. */
 static inline void verbs_raise_event(RdmaVerbs *v, RdmaEventType type,
                                      uint32_t id)
@@ -275,15 +264,6 @@ static inline void verbs_raise_event(RdmaVerbs *v, RdmaEventType type,
     const RdmaEvent event = { type, id };
 
     rb->client_ops->consumer.event(rb->client_opaque, &event);
-}
-
-/* The oldest @count WQEs of a queue are done. */
-static inline void verbs_retire(RdmaVerbs *v, uint32_t qpn, RdmaQueue queue,
-                                uint32_t count)
-{
-    const RdmaBackend *rb = &v->parent_obj;
-
-    rb->client_ops->consumer.retire(rb->client_opaque, qpn, queue, count);
 }
 
 /* Remove @obj, unless another object has the number now. */
@@ -406,6 +386,7 @@ static inline int verbs_create_result(const void *made)
 extern const VerbsKind verbs_pd_kind;
 extern const VerbsKind verbs_cq_kind;
 extern const VerbsKind verbs_srq_kind;
+extern const VerbsKind verbs_qp_kind;
 extern const VerbsKind verbs_mr_kind;
 extern const VerbsKind verbs_mw_kind;
 
@@ -570,8 +551,8 @@ void verbs_mr_class_init(RdmaBackendClass *rbc);
 /* srq.c */
 
 /* As verbs_recv_room() and verbs_post_recv() */
-uint32_t verbs_srq_room(RdmaVerbs *v, uint32_t srqn);
-void verbs_srq_post(RdmaVerbs *v, uint32_t srqn, const RdmaRecvWr *wr);
+uint32_t verbs_srq_room(const VerbsSrq *srq);
+void verbs_srq_post(RdmaVerbs *v, VerbsSrq *srq, const RdmaRecvWr *wr);
 void verbs_srq_class_init(RdmaBackendClass *rbc);
 
 /* qp.c: queue pairs */
@@ -582,8 +563,6 @@ void verbs_qps_device_gone(RdmaVerbs *v);
 void verbs_qps_stop(RdmaVerbs *v);
 /* The same, and have jobs destroy them. */
 void verbs_qps_reset(RdmaVerbs *v);
-/* See RdmaBackendClass.destroy() */
-int verbs_qp_destroy(RdmaVerbs *v, uint32_t qpn);
 void verbs_qp_class_init(RdmaBackendClass *rbc);
 
 /* umad.c: MADs of the connection manager */
@@ -650,8 +629,6 @@ void verbs_gsi_query(const VerbsGsi *g, RdmaQpAttr *attr);
 
 /* counters.c: counters of the host's port */
 
-void verbs_counters_init(RdmaVerbs *v);
-void verbs_counters_free(RdmaVerbs *v);
 /* Set the counters to 0. */
 void verbs_counters_reset(RdmaVerbs *v);
 void verbs_counters_class_init(RdmaBackendClass *rbc);
@@ -666,8 +643,6 @@ void verbs_inspect_class_init(RdmaBackendClass *rbc);
 
 /* mcast.c: multicast groups */
 
-void verbs_mcast_init(RdmaVerbs *v);
-void verbs_mcast_free(RdmaVerbs *v);
 /* Worker: the QP is about to be destroyed. 0 or a negative errno. */
 int verbs_mcast_leave_all(RdmaVerbs *v, VerbsQp *qp);
 void verbs_mcast_class_init(RdmaBackendClass *rbc);
@@ -677,11 +652,6 @@ void verbs_mcast_class_init(RdmaBackendClass *rbc);
 /* Set in the keys of RdmaVerbs.pulls that are numbers of SRQs, not QPNs. */
 #define VERBS_SRQ_KEY (1u << 31)
 
-/*
- * The flag of a queue that may have work requests: a kick sets it, and finding
- * the queue empty clears it. NULL: there is no such queue.
- */
-bool *verbs_work_flag(RdmaVerbs *v, RdmaQueue queue, uint32_t id);
 /* Give the QP or SRQ another turn, after the others. */
 void verbs_pull_again(RdmaVerbs *v, uint32_t key);
 /* There is room again: pull in the next turn if the queue may have work. */
@@ -693,19 +663,25 @@ void verbs_kick_class_init(RdmaBackendClass *rbc);
 /* post.c: work requests for the host */
 
 /* How many sends the host can take now; 0 in states without sends */
-uint32_t verbs_send_room(RdmaVerbs *v, uint32_t qpn);
+uint32_t verbs_send_room(const VerbsQp *qp);
 /* Will the next send complete without being executed? */
-bool verbs_send_flushes(RdmaVerbs *v, uint32_t qpn);
+bool verbs_send_flushes(const VerbsQp *qp);
 /*
  * Post a send; there must be room. -EAGAIN: the send has to wait, until
  * verbs_pull_soon() pulls it again.
  */
-int verbs_post_send(RdmaVerbs *v, uint32_t qpn, const RdmaSendWr *wr);
-/* The same for receives of an RQ or SRQ */
-uint32_t verbs_recv_room(RdmaVerbs *v, RdmaQueue queue, uint32_t id);
-bool verbs_recv_flushes(RdmaVerbs *v, RdmaQueue queue, uint32_t id);
-void verbs_post_recv(RdmaVerbs *v, RdmaQueue queue, uint32_t id,
-                     const RdmaRecvWr *wr);
+int verbs_post_send(RdmaVerbs *v, VerbsQp *qp, const RdmaSendWr *wr);
+/* The same for receives */
+uint32_t verbs_recv_room(const VerbsQp *qp);
+bool verbs_recv_flushes(const VerbsQp *qp);
+void verbs_post_recv(RdmaVerbs *v, VerbsQp *qp, const RdmaRecvWr *wr);
+/*
+ * Post @wr as @wqe to @srq, or to @qp if that is NULL. If it is bad, post it
+ * without valid memory, as a message that takes it must fail. False: the host
+ * refuses even that.
+ */
+bool verbs_post_recv_host(struct ibv_qp *qp, struct ibv_srq *srq,
+                          VerbsWqe *wqe, uint64_t wr_id, const RdmaRecvWr *wr);
 
 /* pull.c: pulls work requests of the guest for the host */
 

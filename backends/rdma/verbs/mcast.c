@@ -29,16 +29,20 @@ static int find_group(const VerbsQp *qp, const union ibv_gid *gid)
 
 static unsigned count_members(RdmaVerbs *v, const union ibv_gid *gid)
 {
-    return GPOINTER_TO_UINT(g_hash_table_lookup(v->groups, gid));
+    g_autoptr(GBytes) key = g_bytes_new(gid, sizeof(*gid));
+
+    return GPOINTER_TO_UINT(g_hash_table_lookup(v->groups, key));
 }
 
 static void set_members(RdmaVerbs *v, const union ibv_gid *gid, unsigned n)
 {
+    g_autoptr(GBytes) key = g_bytes_new(gid, sizeof(*gid));
+
     if (n) {
-        g_hash_table_replace(v->groups, g_memdup2(gid, sizeof(*gid)),
-                             GUINT_TO_POINTER(n));
+        g_hash_table_insert(v->groups, g_steal_pointer(&key),
+                            GUINT_TO_POINTER(n));
     } else {
-        g_hash_table_remove(v->groups, gid);
+        g_hash_table_remove(v->groups, key);
     }
 }
 
@@ -125,27 +129,6 @@ static int set_mcast(RdmaBackend *rb, uint32_t qpn,
     }
     memcpy(j->gid.raw, gid, RDMA_GID_LEN);
     return verbs_job_begin(&j->job);
-}
-
-static guint gid_hash(gconstpointer p)
-{
-    return verbs_hash(p, sizeof(union ibv_gid));
-}
-
-static gboolean gid_equal(gconstpointer a, gconstpointer b)
-{
-    return !memcmp(a, b, sizeof(union ibv_gid));
-}
-
-void verbs_mcast_init(RdmaVerbs *v)
-{
-    v->groups = g_hash_table_new_full(gid_hash, gid_equal, g_free, NULL);
-}
-
-void verbs_mcast_free(RdmaVerbs *v)
-{
-    g_hash_table_destroy(v->groups);
-    v->groups = NULL;
 }
 
 void verbs_mcast_class_init(RdmaBackendClass *rbc)

@@ -48,24 +48,13 @@ struct VerbsMem {
     VerbsRun *runs;
     size_t nruns;
     size_t capacity;                /* in @runs */
-    GPtrArray *regions;             /* of MemoryRegion; a reference each */
+    GHashTable *regions;            /* set of MemoryRegion; a reference each */
     uint64_t len;
     bool read_only;                 /* some of it is ROM */
 };
 
 /* Mappings by all workers of this process */
 static size_t maps_used;
-
-static void ref_region(VerbsMem *m, MemoryRegion *mr)
-{
-    for (guint i = 0; i < m->regions->len; i++) {
-        if (g_ptr_array_index(m->regions, i) == mr) {
-            return;
-        }
-    }
-    memory_region_ref(mr);
-    g_ptr_array_add(m->regions, mr);
-}
 
 static int add_run(VerbsMem *m, MemoryRegion *mr, hwaddr offset, uint64_t len)
 {
@@ -87,7 +76,9 @@ static int add_run(VerbsMem *m, MemoryRegion *mr, hwaddr offset, uint64_t len)
         m->runs = runs;
         m->capacity = capacity;
     }
-    ref_region(m, mr);
+    /* The set keeps one reference. */
+    memory_region_ref(mr);
+    g_hash_table_add(m->regions, mr);
     m->runs[m->nruns++] = (VerbsRun) { mr->ram_block, host, len };
     m->len += len;
     return 0;
@@ -127,7 +118,9 @@ int verbs_mem_find(const uint64_t *pages, uint32_t npages, uint8_t page_shift,
     uint32_t i = 0;
     int ret = 0;
 
-    m->regions = g_ptr_array_new();
+    m->regions = g_hash_table_new_full(NULL, NULL,
+                                       (GDestroyNotify)memory_region_unref,
+                                       NULL);
     while (i < npages && !ret) {
         uint32_t end = MIN(npages, i + FIND_SLICE);
 
@@ -300,10 +293,7 @@ void verbs_mem_free(VerbsMem *m)
     if (!m) {
         return;
     }
-    for (guint i = 0; i < m->regions->len; i++) {
-        memory_region_unref(g_ptr_array_index(m->regions, i));
-    }
-    g_ptr_array_free(m->regions, true);
+    g_hash_table_destroy(m->regions);
     rdma_backend_free(m->runs, m->nruns * sizeof(*m->runs));
     g_free(m);
 }

@@ -83,6 +83,7 @@ static void free_tables(RdmaVerbs *v)
     g_clear_pointer(&v->mws_by_key, g_hash_table_destroy);
     g_clear_pointer(&v->mrs_by_key, g_hash_table_destroy);
     g_clear_pointer(&v->pulls, g_hash_table_destroy);
+    g_clear_pointer(&v->groups, g_hash_table_destroy);
     g_queue_clear(&v->pull_order);
 }
 
@@ -99,6 +100,8 @@ static void make_tables(RdmaVerbs *v)
     v->mws_by_key = g_hash_table_new(NULL, NULL);
     v->mrs_by_key = g_hash_table_new(NULL, NULL);
     v->pulls = g_hash_table_new(NULL, NULL);
+    v->groups = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
+                                      (GDestroyNotify)g_bytes_unref, NULL);
 }
 
 static bool verbs_attach(RdmaBackend *rb, Error **errp)
@@ -129,8 +132,6 @@ static bool verbs_attach(RdmaBackend *rb, Error **errp)
     v->running = false;
     make_tables(v);
     verbs_ahs_init(v);
-    verbs_counters_init(v);
-    verbs_mcast_init(v);
     verbs_gids_init(v);
     v->pinned = 0;
     verbs_worker_start(v);
@@ -227,8 +228,6 @@ static void verbs_detach(RdmaBackend *rb)
     verbs_cqs_free(v);
     verbs_gids_free(v);
     verbs_ahs_free(v);
-    verbs_counters_free(v);
-    verbs_mcast_free(v);
     free_tables(v);
     verbs_dev_close(v);
     g_clear_pointer(&v->gsi_refusal, g_free);
@@ -269,26 +268,18 @@ static void verbs_set_run_state(RdmaBackend *rb, RdmaRunState state)
 
 static int verbs_destroy(RdmaBackend *rb, RdmaObjectType type, uint32_t id)
 {
+    static const VerbsKind *const kinds[] = {
+        [RDMA_OBJECT_PD] = &verbs_pd_kind,
+        [RDMA_OBJECT_CQ] = &verbs_cq_kind,
+        [RDMA_OBJECT_MR] = &verbs_mr_kind,
+        [RDMA_OBJECT_MW] = &verbs_mw_kind,
+        [RDMA_OBJECT_SRQ] = &verbs_srq_kind,
+        [RDMA_OBJECT_QP] = &verbs_qp_kind,
+    };
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
 
-    switch (type) {
-    case RDMA_OBJECT_GID:
-        return verbs_gid_del(v, id);
-    case RDMA_OBJECT_PD:
-        return verbs_obj_destroy(v, &verbs_pd_kind, id);
-    case RDMA_OBJECT_CQ:
-        return verbs_obj_destroy(v, &verbs_cq_kind, id);
-    case RDMA_OBJECT_MR:
-        return verbs_obj_destroy(v, &verbs_mr_kind, id);
-    case RDMA_OBJECT_MW:
-        return verbs_obj_destroy(v, &verbs_mw_kind, id);
-    case RDMA_OBJECT_SRQ:
-        return verbs_obj_destroy(v, &verbs_srq_kind, id);
-    case RDMA_OBJECT_QP:
-        return verbs_qp_destroy(v, id);
-    default:
-        return -EINVAL;
-    }
+    return type == RDMA_OBJECT_GID ? verbs_gid_del(v, id)
+                                   : verbs_obj_destroy(v, kinds[type], id);
 }
 
 static char *verbs_info_str(RdmaBackend *rb)
@@ -296,11 +287,12 @@ static char *verbs_info_str(RdmaBackend *rb)
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     const char *state = v->dev.gone ? "gone" :
                         v->dev.port.state == RDMA_PORT_ACTIVE ? "up" : "down";
+    /* QP 1 is not on the host. */
+    unsigned nqp = g_hash_table_size(v->qps) -
+                   !!verbs_get(v->qps, RDMA_QPN_GSI);
 
     return g_strdup_printf("%s port %u, %s; QPs %u, CQs %u, SRQs %u, "
-                           "MRs and MWs %u", v->ibdev, v->port_num, state,
-                           g_hash_table_size(v->qps) -
-                           !!verbs_get(v->qps, RDMA_QPN_GSI),
+                           "MRs and MWs %u", v->ibdev, v->port_num, state, nqp,
                            g_hash_table_size(v->cqs),
                            g_hash_table_size(v->srqs),
                            g_hash_table_size(v->mrs));

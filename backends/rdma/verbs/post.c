@@ -30,49 +30,28 @@ static uint32_t wq_room(const VerbsQp *qp, const VerbsWq *wq)
            ? 0 : wq->max - wq->count;
 }
 
-uint32_t verbs_send_room(RdmaVerbs *v, uint32_t qpn)
+uint32_t verbs_send_room(const VerbsQp *qp)
 {
-    VerbsQp *qp = verbs_get(v->qps, qpn);
-
-    return qp && qp->state >= RDMA_QPS_RTS &&
+    return qp->state >= RDMA_QPS_RTS &&
            (!qp->gsi || verbs_gsi_may_send(qp->gsi)) ? wq_room(qp, &qp->sq) : 0;
 }
 
-uint32_t verbs_recv_room(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
+uint32_t verbs_recv_room(const VerbsQp *qp)
 {
-    const VerbsQp *qp;
+    /* For QP 1, a MAD that comes pulls the receive that it needs. */
+    RdmaQpState from = qp->gsi ? RDMA_QPS_ERR : RDMA_QPS_INIT;
 
-    if (queue == RDMA_SRQ) {
-        return verbs_srq_room(v, id);
-    }
-    qp = verbs_get(v->qps, id);
-    /* A MAD that comes pulls the receive that it needs. */
-    return qp && qp->state >= (qp->gsi ? RDMA_QPS_ERR : RDMA_QPS_INIT)
-           ? wq_room(qp, &qp->rq) : 0;
+    return qp->state >= from ? wq_room(qp, &qp->rq) : 0;
 }
 
-/* Do work requests complete with a flush error, without the host? */
-static bool is_flushing(const VerbsQp *qp)
+bool verbs_send_flushes(const VerbsQp *qp)
+{
+    return verbs_recv_flushes(qp) || qp->sqe;
+}
+
+bool verbs_recv_flushes(const VerbsQp *qp)
 {
     return qp->failed || qp->state == RDMA_QPS_ERR;
-}
-
-bool verbs_send_flushes(RdmaVerbs *v, uint32_t qpn)
-{
-    VerbsQp *qp = verbs_get(v->qps, qpn);
-
-    return qp && (is_flushing(qp) || qp->sqe);
-}
-
-bool verbs_recv_flushes(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
-{
-    const VerbsQp *qp;
-
-    if (queue == RDMA_SRQ) {
-        return false;
-    }
-    qp = verbs_get(v->qps, id);
-    return qp && is_flushing(qp);
 }
 
 /* Not every library of the host checks the opcode. */
@@ -307,21 +286,16 @@ static void post_bad(RdmaVerbs *v, VerbsQp *qp, VerbsWqe *wqe,
     verbs_wq_push_local(v, qp, RDMA_SQ, status);
 }
 
-int verbs_post_send(RdmaVerbs *v, uint32_t qpn, const RdmaSendWr *wr)
+int verbs_post_send(RdmaVerbs *v, VerbsQp *qp, const RdmaSendWr *wr)
 {
-    VerbsQp *qp = verbs_get(v->qps, qpn);
+    bool flushed = verbs_send_flushes(qp);
     VerbsAh *ah = NULL;
     struct ibv_sge inline_sge;
     struct ibv_send_wr h;
     RdmaWcStatus status;
     VerbsWqe *wqe;
-    bool flushed;
     int ret = 0;
 
-    if (!qp || !wq_room(qp, &qp->sq)) {
-        return -EAGAIN;
-    }
-    flushed = is_flushing(qp) || qp->sqe;
     if (qp->init.qp_type == RDMA_QPT_UD && !flushed &&
         wr->status == RDMA_WC_SUCCESS) {
         ret = verbs_ah_get(v, qp, &wr->wr.ud.av, &ah);
@@ -362,48 +336,49 @@ int verbs_post_send(RdmaVerbs *v, uint32_t qpn, const RdmaSendWr *wr)
                                                : RDMA_WC_LOC_QP_OP_ERR;
     }
 bad:
-    trace_rdma_verbs_bad_send(v, qpn, wr->wr_id, wr->opcode, status, ret);
+    trace_rdma_verbs_bad_send(v, qp->init.qpn, wr->wr_id, wr->opcode, status,
+                              ret);
     post_bad(v, qp, wqe, status);
     return 0;
 }
 
-static void post_to_rq(RdmaVerbs *v, VerbsQp *qp, const RdmaRecvWr *wr)
+bool verbs_post_recv_host(struct ibv_qp *qp, struct ibv_srq *srq,
+                          VerbsWqe *wqe, uint64_t wr_id, const RdmaRecvWr *wr)
 {
-    VerbsWqe *wqe = verbs_wq_next(&qp->rq);
     struct ibv_sge poison = { .length = 1 };
-    struct ibv_recv_wr h, *bad;
-
-    wqe->wr_id = wr->wr_id;
-    wqe->opcode = RDMA_WC_RECV;
-    if (is_flushing(qp)) {
-        verbs_wq_push_local(v, qp, RDMA_RQ, RDMA_WC_WR_FLUSH_ERR);
-        return;
-    }
-    h = (struct ibv_recv_wr) {
-        .wr_id = verbs_wq_next_wr_id(qp, RDMA_RQ),
+    struct ibv_recv_wr *bad, h = {
+        .wr_id = wr_id,
         .sg_list = (struct ibv_sge *)wr->sg_list,
         .num_sge = wr->num_sge,
     };
-    if (wr->status != RDMA_WC_SUCCESS || ibv_post_recv(qp->qp, &h, &bad)) {
-        /* A message that takes it must fail: post it without valid memory. */
-        wqe->status = wr->status ?: RDMA_WC_LOC_QP_OP_ERR;
-        h.sg_list = &poison;
-        h.num_sge = 1;
-        if (ibv_post_recv(qp->qp, &h, &bad)) {
-            verbs_qp_fail(v, qp);
-            verbs_wq_push_local(v, qp, RDMA_RQ, wqe->status);
-            return;
+
+    wqe->status = wr->status;
+    if (wr->status == RDMA_WC_SUCCESS) {
+        if (!(srq ? ibv_post_srq_recv(srq, &h, &bad)
+                  : ibv_post_recv(qp, &h, &bad))) {
+            return true;
         }
+        wqe->status = RDMA_WC_LOC_QP_OP_ERR;
     }
-    verbs_wq_push(&qp->rq);
+    h.sg_list = &poison;
+    h.num_sge = 1;
+    return !(srq ? ibv_post_srq_recv(srq, &h, &bad)
+                 : ibv_post_recv(qp, &h, &bad));
 }
 
-void verbs_post_recv(RdmaVerbs *v, RdmaQueue queue, uint32_t id,
-                     const RdmaRecvWr *wr)
+void verbs_post_recv(RdmaVerbs *v, VerbsQp *qp, const RdmaRecvWr *wr)
 {
-    if (queue == RDMA_SRQ) {
-        verbs_srq_post(v, id, wr);
+    VerbsWqe *wqe = verbs_wq_next(&qp->rq);
+
+    wqe->wr_id = wr->wr_id;
+    wqe->opcode = RDMA_WC_RECV;
+    if (verbs_recv_flushes(qp)) {
+        verbs_wq_push_local(v, qp, RDMA_RQ, RDMA_WC_WR_FLUSH_ERR);
+    } else if (verbs_post_recv_host(qp->qp, NULL, wqe,
+                                    verbs_wq_next_wr_id(qp, RDMA_RQ), wr)) {
+        verbs_wq_push(&qp->rq);
     } else {
-        post_to_rq(v, verbs_get(v->qps, id), wr);
+        verbs_qp_fail(v, qp);
+        verbs_wq_push_local(v, qp, RDMA_RQ, wqe->status);
     }
 }

@@ -14,23 +14,22 @@
  * Pull until the guest has no more sends, or the host no room. Returns whether
  * to ask the queue in the next turn.
  */
-static bool pull_sends(RdmaVerbs *v, uint32_t qpn, uint32_t *budget)
+static bool pull_sends(RdmaVerbs *v, VerbsQp *qp, uint32_t *budget)
 {
     const RdmaConsumerOps *ops = &v->parent_obj.client_ops->consumer;
     void *opaque = v->parent_obj.client_opaque;
-    bool *flag;
+    uint32_t qpn = qp->init.qpn;
 
-    while ((flag = verbs_work_flag(v, RDMA_SQ, qpn)) && *flag &&
-           verbs_send_room(v, qpn)) {
+    while (qp->sq.may_have_work && verbs_send_room(qp)) {
         RdmaSendWr wr;
 
         if (!*budget) {
             return true;
         }
-        switch (ops->next_send(opaque, qpn, verbs_send_flushes(v, qpn), &wr)) {
+        switch (ops->next_send(opaque, qpn, verbs_send_flushes(qp), &wr)) {
         case RDMA_NEXT_WR:
             rdma_work_pay(budget, RDMA_WORK_WR + wr.cost);
-            if (verbs_post_send(v, qpn, &wr)) {
+            if (verbs_post_send(v, qp, &wr)) {
                 /* verbs_pull_soon() will add the queue again. */
                 ops->put_back_send(opaque, qpn, &wr);
                 return false;
@@ -39,7 +38,7 @@ static bool pull_sends(RdmaVerbs *v, uint32_t qpn, uint32_t *budget)
         case RDMA_NEXT_LATER:
             return true;
         case RDMA_NEXT_NONE:
-            *flag = false;
+            qp->sq.may_have_work = false;
             return false;
         }
     }
@@ -47,34 +46,41 @@ static bool pull_sends(RdmaVerbs *v, uint32_t qpn, uint32_t *budget)
 }
 
 /*
- * The same for receives. A queue that had some is asked again in the next turn,
- * so that a guest that keeps posting rings the doorbell only once.
+ * The same for receives of @srq, or of @qp if that is NULL. A queue that had
+ * some is asked again in the next turn, so that a guest that keeps posting
+ * rings the doorbell only once.
  */
-static bool pull_recvs(RdmaVerbs *v, RdmaQueue queue, uint32_t id,
+static bool pull_recvs(RdmaVerbs *v, VerbsQp *qp, VerbsSrq *srq,
                        uint32_t *budget)
 {
     const RdmaConsumerOps *ops = &v->parent_obj.client_ops->consumer;
     void *opaque = v->parent_obj.client_opaque;
+    RdmaQueue queue = srq ? RDMA_SRQ : RDMA_RQ;
+    uint32_t id = srq ? srq->obj.num : qp->init.qpn;
+    VerbsWq *wq = srq ? &srq->rq : &qp->rq;
     bool found = false;
-    bool *flag;
 
-    while ((flag = verbs_work_flag(v, queue, id)) && *flag &&
-           verbs_recv_room(v, queue, id)) {
+    while (wq->may_have_work &&
+           (srq ? verbs_srq_room(srq) : verbs_recv_room(qp))) {
         RdmaRecvWr wr;
 
         if (!*budget) {
             return true;
         }
-        if (ops->next_recv(opaque, queue, id, verbs_recv_flushes(v, queue, id),
+        if (ops->next_recv(opaque, queue, id, !srq && verbs_recv_flushes(qp),
                            &wr)) {
             rdma_work_pay(budget, RDMA_WORK_WR + wr.cost);
-            verbs_post_recv(v, queue, id, &wr);
+            if (srq) {
+                verbs_srq_post(v, srq, &wr);
+            } else {
+                verbs_post_recv(v, qp, &wr);
+            }
             found = true;
         } else if (found) {
             return true;
         } else {
             rdma_work_pay(budget, RDMA_WORK_POLL);
-            *flag = !ops->recv_sleep(opaque, queue, id);
+            wq->may_have_work = !ops->recv_sleep(opaque, queue, id);
         }
     }
     return false;
@@ -93,8 +99,10 @@ void verbs_pull_run(RdmaVerbs *v)
 {
     struct {
         uint32_t key;
+        VerbsQp *qp;                /* if both are NULL, it is gone */
+        VerbsSrq *srq;
         bool again;
-    } turn[TURN_QUEUES];
+    } turn[TURN_QUEUES], *t;
     uint32_t recvs = RDMA_TURN_BUDGET, sends = RDMA_TURN_BUDGET, slice;
     unsigned n = 0;
 
@@ -105,27 +113,30 @@ void verbs_pull_run(RdmaVerbs *v)
         void *key = g_queue_pop_head(&v->pull_order);
 
         g_hash_table_remove(v->pulls, key);
-        turn[n++].key = GPOINTER_TO_UINT(key);
+        t = &turn[n++];
+        t->key = GPOINTER_TO_UINT(key);
+        t->qp = verbs_get(v->qps, t->key);
+        t->srq = verbs_get_live(v->srqs, t->key ^ VERBS_SRQ_KEY);
+        t->again = false;
     }
     /* Receives first, as sends may be for a QP of this device. */
-    for (unsigned i = 0; i < n; i++) {
-        uint32_t key = turn[i].key;
-
-        slice = take_slice(&recvs);
-        turn[i].again = pull_recvs(v, key & VERBS_SRQ_KEY ? RDMA_SRQ : RDMA_RQ,
-                                   key & ~VERBS_SRQ_KEY, &slice);
-        recvs += slice;
+    for (t = turn; t < turn + n; t++) {
+        if (t->qp || t->srq) {
+            slice = take_slice(&recvs);
+            t->again = pull_recvs(v, t->qp, t->srq, &slice);
+            recvs += slice;
+        }
     }
-    for (unsigned i = 0; i < n; i++) {
-        if (!(turn[i].key & VERBS_SRQ_KEY)) {
+    for (t = turn; t < turn + n; t++) {
+        if (t->qp) {
             slice = take_slice(&sends);
-            turn[i].again |= pull_sends(v, turn[i].key, &slice);
+            t->again |= pull_sends(v, t->qp, &slice);
             sends += slice;
         }
     }
-    for (unsigned i = 0; i < n; i++) {
-        if (turn[i].again) {
-            verbs_pull_again(v, turn[i].key);
+    for (t = turn; t < turn + n; t++) {
+        if (t->again) {
+            verbs_pull_again(v, t->key);
         }
     }
     if (!g_queue_is_empty(&v->pull_order)) {

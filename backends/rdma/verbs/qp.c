@@ -141,7 +141,7 @@ static void destroy_failed(RdmaVerbs *v, void *qp)
     verbs_pull_qp(v, qp);
 }
 
-static const VerbsKind qp_kind = {
+const VerbsKind verbs_qp_kind = {
     .table = offsetof(RdmaVerbs, qps),
     .has_events = true,
     .create = host_create,
@@ -187,7 +187,7 @@ static int begin_create(RdmaVerbs *v, const RdmaQpInitAttr *init)
     qp->send_cq = send_cq->cq;
     qp->recv_cq = recv_cq->cq;
     qp->srq = srq ? srq->srq : NULL;
-    return verbs_obj_create(v, &qp_kind, qp, init->qpn);
+    return verbs_obj_create(v, &verbs_qp_kind, qp, init->qpn);
 }
 
 static int create_qp(RdmaBackend *rb, RdmaQpInitAttr *init)
@@ -198,8 +198,8 @@ static int create_qp(RdmaBackend *rb, RdmaQpInitAttr *init)
     if (init->qp_type == RDMA_QPT_GSI && !v->cm) {
         return -ENOTSUP;
     }
-    return verbs_obj_lookup(v, &qp_kind, init, &ret) ? ret
-                                                     : begin_create(v, init);
+    return verbs_obj_lookup(v, &verbs_qp_kind, init, &ret)
+           ? ret : begin_create(v, init);
 }
 
 /* Modify */
@@ -531,11 +531,6 @@ static int query_qp(RdmaBackend *rb, uint32_t qpn, RdmaQpAttr *attr)
     return verbs_job_begin(&j->job);
 }
 
-int verbs_qp_destroy(RdmaVerbs *v, uint32_t qpn)
-{
-    return verbs_obj_destroy(v, &qp_kind, qpn);
-}
-
 void verbs_qps_device_gone(RdmaVerbs *v)
 {
     GHashTableIter iter;
@@ -593,7 +588,7 @@ void verbs_qps_reset(RdmaVerbs *v)
     while (g_hash_table_iter_next(&iter, NULL, (void **)&qp)) {
         verbs_wq_clear(&qp->sq);
     }
-    verbs_objs_reset(v, &qp_kind);
+    verbs_objs_reset(v, &verbs_qp_kind);
 }
 
 void verbs_qp_class_init(RdmaBackendClass *rbc)

@@ -175,49 +175,24 @@ static int query_srq(RdmaBackend *rb, uint32_t srqn, RdmaSrqAttr *attr)
     return command(rb, &query_ops, srqn, 0, attr);
 }
 
-uint32_t verbs_srq_room(RdmaVerbs *v, uint32_t srqn)
+uint32_t verbs_srq_room(const VerbsSrq *srq)
 {
-    const VerbsSrq *srq = verbs_get_live(v->srqs, srqn);
-
-    return srq && !srq->failed ? srq->rq.max - srq->rq.count : 0;
+    return srq->failed ? 0 : srq->rq.max - srq->rq.count;
 }
 
-/* The host refuses even a receive without memory. */
-static void fail(RdmaVerbs *v, VerbsSrq *srq)
+void verbs_srq_post(RdmaVerbs *v, VerbsSrq *srq, const RdmaRecvWr *wr)
 {
-    srq->failed = true;
-    verbs_raise_event(v, RDMA_EVENT_SRQ_ERR, srq->obj.num);
-}
-
-void verbs_srq_post(RdmaVerbs *v, uint32_t srqn, const RdmaRecvWr *wr)
-{
-    VerbsSrq *srq = verbs_get_live(v->srqs, srqn);
     uint32_t slot = srq->free[srq->rq.max - srq->rq.count - 1];
-    struct ibv_sge poison = { .length = 1 };
-    struct ibv_recv_wr host, *bad;
+    VerbsWqe *wqe = &srq->rq.wqe[slot];
 
-    srq->rq.wqe[slot] = (VerbsWqe) {
-        .wr_id = wr->wr_id,
-        .status = wr->status,
-        .opcode = RDMA_WC_RECV,
-    };
-    host = (struct ibv_recv_wr) {
-        .wr_id = verbs_srq_wr_id(srq, slot),
-        .sg_list = (struct ibv_sge *)wr->sg_list,
-        .num_sge = wr->num_sge,
-    };
-    if (wr->status != RDMA_WC_SUCCESS || ibv_post_srq_recv(srq->srq, &host,
-                                                           &bad)) {
-        /* A message that takes it must fail: post it without valid memory. */
-        srq->rq.wqe[slot].status = wr->status ?: RDMA_WC_LOC_QP_OP_ERR;
-        host.sg_list = &poison;
-        host.num_sge = 1;
-        if (ibv_post_srq_recv(srq->srq, &host, &bad)) {
-            fail(v, srq);
-            return;
-        }
+    *wqe = (VerbsWqe) { .wr_id = wr->wr_id, .opcode = RDMA_WC_RECV };
+    if (!verbs_post_recv_host(NULL, srq->srq, wqe, verbs_srq_wr_id(srq, slot),
+                              wr)) {
+        srq->failed = true;
+        verbs_raise_event(v, RDMA_EVENT_SRQ_ERR, srq->obj.num);
+        return;
     }
-    srq->rq.wqe[slot].posted = true;
+    wqe->posted = true;
     srq->rq.count++;
 }
 

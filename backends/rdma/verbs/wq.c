@@ -240,8 +240,10 @@ static void deliver(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
 
 static void retire_to(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue, uint32_t n)
 {
+    const RdmaConsumerOps *ops = &v->parent_obj.client_ops->consumer;
+
     pop(queue == RDMA_SQ ? &qp->sq : &qp->rq, n);
-    verbs_retire(v, qp->init.qpn, queue, n);
+    ops->retire(v->parent_obj.client_opaque, qp->init.qpn, queue, n);
     verbs_pull_soon(v, queue, qp->init.qpn);
 }
 
