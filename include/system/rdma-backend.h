@@ -27,14 +27,18 @@
  * Called by           Thread                    Lock
  *
  * Class methods:
- *   kick, run         any that may enter        entered
+ *   kick, run,
+ *   inspect           any that may enter        entered
  *   run_pending       any that may enter        none, or the lock; not entered
  *   attach, detach    main loop, vCPU           BQL; the method takes the lock
  *   query_port,
- *   info_str          main loop, vCPU           BQL
+ *   info_str, abandon main loop, vCPU           BQL
+ *   query_counters    main loop, vCPU,          BQL; entered, or the VM is
+ *                     migration                 stopped
+ *   vmsd,
+ *   set_qp_counters   main loop, migration      BQL; the VM is stopped
  *   all others        main loop, vCPU           BQL, and the lock: entered, or
  *                                               from run_pending()
- *   vmsd, counters    main loop, migration      BQL; the VM is stopped
  *
  * Callbacks (RdmaBackendClientOps):
  *   consumer, flush   any that may enter        entered
