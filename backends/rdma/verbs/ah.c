@@ -92,7 +92,6 @@ static bool is_idle(const VerbsAh *a)
 
 VerbsAh *verbs_ah_hold(VerbsAh *a)
 {
-    a->v->idle_ahs -= is_idle(a);
     a->users++;
     return a;
 }
@@ -102,9 +101,7 @@ void verbs_ah_put(VerbsAh *a)
     if (!a) {
         return;
     }
-    a->v->idle_ahs -= is_idle(a);
     if (--a->users) {
-        a->v->idle_ahs += is_idle(a);
         if (is_idle(a)) {
             wake(a->v, a->v->ah_waiters);
         }
@@ -187,7 +184,7 @@ static bool have_room(RdmaVerbs *v)
 {
     unsigned max = MIN(MAX_AHS, MAX(v->dev.attr.max_ah, 1));
 
-    if (g_hash_table_size(v->ahs) >= max && v->idle_ahs) {
+    if (g_hash_table_size(v->ahs) >= max) {
         g_hash_table_foreach_remove(v->ahs, is_idle_value, NULL);
     }
     return g_hash_table_size(v->ahs) < max;
@@ -212,7 +209,6 @@ int verbs_ah_get(RdmaVerbs *v, VerbsQp *qp, const RdmaAv *av, VerbsAh **ah)
         memcpy(&a->key, &key, sizeof(key));
         a->v = v;
         a->users = 1;
-        v->idle_ahs++;
         a->waiters = g_array_new(false, false, sizeof(uint32_t));
         g_hash_table_insert(v->ahs, &a->key, a);
         start_create(v, a);
@@ -258,7 +254,6 @@ void verbs_ahs_init(RdmaVerbs *v)
     v->ahs = g_hash_table_new_full(ah_hash, ah_equal, NULL,
                                    (GDestroyNotify)verbs_ah_put);
     v->ah_waiters = g_array_new(false, false, sizeof(uint32_t));
-    v->idle_ahs = 0;
 }
 
 void verbs_ahs_free(RdmaVerbs *v)

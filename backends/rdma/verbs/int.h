@@ -227,7 +227,6 @@ struct RdmaVerbs {
     GHashTable *mrs_by_key;         /* lkey */
     GHashTable *ahs;                /* cache of address handles */
     GArray *ah_waiters;             /* ids of QPs that wait for room there */
-    unsigned idle_ahs;              /* in @ahs, without users; at most */
     uint64_t counters[RDMA_NUM_COUNTERS];       /* since the last reset */
     uint64_t counters_base[RDMA_NUM_COUNTERS];  /* the host's then */
     GHashTable *groups;             /* worker; number of QPs by group's GID */
@@ -601,18 +600,15 @@ int verbs_umad_send(VerbsUmad *u, const VerbsMad *mad);
  */
 int verbs_umad_recv(VerbsUmad *u, VerbsMad *mad);
 
-/* mad.c: MADs of QP 1 */
+/* mad.c: MADs of the connection manager */
 
-/*
- * Post a send that is in @wqe, except for its status. Anything but SUCCESS: the
- * request is bad, and the caller posts it.
- */
-RdmaWcStatus verbs_gsi_post_send(VerbsGsi *g, VerbsWqe *wqe,
-                                 const RdmaSendWr *wr);
-/* Is there room beside jobs from before a RESET? */
-bool verbs_gsi_may_send(const VerbsGsi *g);
-/* MADs or events came during a nested event loop: read them now. */
-void verbs_gsi_resume(RdmaVerbs *v);
+#define VERBS_GRH_LEN 40            /* before a received datagram in memory */
+
+/* May the guest send @mad, which is @length bytes long? Logs why not. */
+bool verbs_mad_may_send(RdmaVerbs *v, const VerbsMad *mad, uint64_t length);
+/* Write the IP header of a received MAD, as far as the host reports it. */
+void verbs_mad_put_grh(uint8_t grh[VERBS_GRH_LEN], const VerbsMad *mad,
+                       const uint8_t dgid[RDMA_GID_LEN]);
 
 /* gsi.c: QP 1 */
 
@@ -626,6 +622,16 @@ void verbs_gsi_close(VerbsGsi *g);
 /* The methods of the class for QP 1 */
 int verbs_gsi_modify(VerbsGsi *g, uint32_t mask, const RdmaQpAttr *attr);
 void verbs_gsi_query(const VerbsGsi *g, RdmaQpAttr *attr);
+/*
+ * Post a send that is in @wqe, except for its status. Anything but SUCCESS: the
+ * request is bad, and the caller posts it.
+ */
+RdmaWcStatus verbs_gsi_post_send(VerbsGsi *g, VerbsWqe *wqe,
+                                 const RdmaSendWr *wr);
+/* Is there room beside jobs from before a RESET? */
+bool verbs_gsi_may_send(const VerbsGsi *g);
+/* MADs came during a nested event loop: read them now. */
+void verbs_gsi_resume(RdmaVerbs *v);
 
 /* counters.c: counters of the host's port */
 

@@ -10,6 +10,7 @@
  * a reset comes first, the worker undoes what the job has created.
  */
 #include "qemu/osdep.h"
+#include "qemu/lockable.h"
 #include "qemu/rcu.h"
 #include "qemu/thread.h"
 #include "int.h"
@@ -155,11 +156,10 @@ void verbs_worker_drain(RdmaVerbs *v)
 {
     VerbsWorker *w = v->worker;
 
-    qemu_mutex_lock(&w->lock);
+    QEMU_LOCK_GUARD(&w->lock);
     while (w->busy || !QSIMPLEQ_EMPTY(&w->todo)) {
         qemu_cond_wait(&w->idle, &w->lock);
     }
-    qemu_mutex_unlock(&w->lock);
 }
 
 void verbs_worker_stop(RdmaVerbs *v)
@@ -204,9 +204,8 @@ void verbs_job_start(VerbsJob *job)
 {
     VerbsWorker *w = job->v->worker;
 
-    qemu_mutex_lock(&w->lock);
+    QEMU_LOCK_GUARD(&w->lock);
     enqueue(w, job);
-    qemu_mutex_unlock(&w->lock);
 }
 
 int verbs_job_begin(VerbsJob *job)
@@ -272,7 +271,7 @@ void verbs_job_cancel(RdmaVerbs *v, VerbsJob *job)
     VerbsWorker *w = v->worker;
     VerbsJob *p;
 
-    qemu_mutex_lock(&w->lock);
+    QEMU_LOCK_GUARD(&w->lock);
     qatomic_set(&job->cancelled, true);
     QSIMPLEQ_FOREACH(p, &w->done, next) {
         if (p == job && !job->ret && job->ops->undo) {
@@ -281,12 +280,10 @@ void verbs_job_cancel(RdmaVerbs *v, VerbsJob *job)
             break;
         }
     }
-    qemu_mutex_unlock(&w->lock);
 }
 
 void verbs_job_abandon(RdmaVerbs *v)
 {
-    VerbsWorker *w = v->worker;
     VerbsJob *job = v->cmd;
 
     if (!job) {
@@ -297,9 +294,7 @@ void verbs_job_abandon(RdmaVerbs *v)
     if (!job->done_called) {
         verbs_job_cancel(v, job);
     } else if (!job->ret && job->ops->undo) {
-        qemu_mutex_lock(&w->lock);
-        enqueue(w, job);
-        qemu_mutex_unlock(&w->lock);
+        verbs_job_start(job);
     } else {
         job_free(job);
     }

@@ -9,7 +9,6 @@
 #include "qemu/osdep.h"
 #include "hw/boards.h"
 #include "qapi/error.h"
-#include "qapi/visitor.h"
 #include "qom/object_interfaces.h"
 #include "system/address-spaces.h"
 #include "system/hostmem.h"
@@ -17,6 +16,7 @@
 #include "system/numa.h"
 #include "system/ramblock.h"
 #include "system/rdma-series.h"
+#include "system/rdma-setting.h"
 #include "int.h"
 
 /* The machine's memory */
@@ -305,37 +305,18 @@ static void verbs_query_port(RdmaBackend *rb, RdmaPortAttr *attr)
 
 /* The object */
 
-static char *get_ibdev(Object *obj, Error **errp)
-{
-    return g_strdup(RDMA_BACKEND_VERBS(obj)->ibdev);
-}
-
-static void set_ibdev(Object *obj, const char *value, Error **errp)
-{
-    RdmaVerbs *v = RDMA_BACKEND_VERBS(obj);
-
-    if (rdma_backend_may_set(obj, "ibdev", errp)) {
-        g_free(v->ibdev);
-        v->ibdev = g_strdup(value);
-    }
-}
-
-static void get_port(Object *obj, Visitor *visitor, const char *name,
-                     void *opaque, Error **errp)
-{
-    visit_type_uint8(visitor, name, &RDMA_BACKEND_VERBS(obj)->port_num, errp);
-}
-
-static void set_port(Object *obj, Visitor *visitor, const char *name,
-                     void *opaque, Error **errp)
-{
-    uint8_t port;
-
-    if (rdma_backend_may_set(obj, name, errp) &&
-        visit_type_uint8(visitor, name, &port, errp)) {
-        RDMA_BACKEND_VERBS(obj)->port_num = port;
-    }
-}
+static const RdmaSetting settings[] = {
+    { "ibdev", RDMA_SETTING_STR, offsetof(RdmaVerbs, ibdev), 0, 0,
+      "name of the host's RDMA device, as rdma link shows it" },
+    { "port", RDMA_SETTING_UINT8, offsetof(RdmaVerbs, port_num), 0, 0,
+      "port of the device (default: 1)" },
+    { "max-memory", RDMA_SETTING_SIZE, offsetof(RdmaVerbs, max_memory), 0, 0,
+      "bytes of memory that the guest may have registered at a time "
+      "(default: 0, no limit)" },
+    { "cm", RDMA_SETTING_BOOL, offsetof(RdmaVerbs, cm), 0, 0,
+      "take the MADs of the connection manager from the host if it does not "
+      "use them: the guest then has QP 1 and RDMA CM (default: on)" },
+};
 
 static int get_gid_mode(Object *obj, Error **errp)
 {
@@ -346,35 +327,6 @@ static void set_gid_mode(Object *obj, int value, Error **errp)
 {
     if (rdma_backend_may_set(obj, "gid-mode", errp)) {
         RDMA_BACKEND_VERBS(obj)->gid_mode = value;
-    }
-}
-
-static void get_max_memory(Object *obj, Visitor *visitor, const char *name,
-                           void *opaque, Error **errp)
-{
-    visit_type_size(visitor, name, &RDMA_BACKEND_VERBS(obj)->max_memory, errp);
-}
-
-static void set_max_memory(Object *obj, Visitor *visitor, const char *name,
-                           void *opaque, Error **errp)
-{
-    uint64_t max;
-
-    if (rdma_backend_may_set(obj, name, errp) &&
-        visit_type_size(visitor, name, &max, errp)) {
-        RDMA_BACKEND_VERBS(obj)->max_memory = max;
-    }
-}
-
-static bool get_cm(Object *obj, Error **errp)
-{
-    return RDMA_BACKEND_VERBS(obj)->cm;
-}
-
-static void set_cm(Object *obj, bool value, Error **errp)
-{
-    if (rdma_backend_may_set(obj, "cm", errp)) {
-        RDMA_BACKEND_VERBS(obj)->cm = value;
     }
 }
 
@@ -423,42 +375,24 @@ static void verbs_class_init(ObjectClass *oc, RdmaClassData data)
     verbs_kick_class_init(rbc);
     verbs_pull_class_init(rbc);
 
-    object_class_property_add_str(oc, "ibdev", get_ibdev, set_ibdev);
-    object_class_property_set_description(oc, "ibdev",
-        "name of the host's RDMA device, as rdma link shows it");
-    object_class_property_add(oc, "port", "uint8", get_port, set_port,
-                              NULL, NULL);
-    object_class_property_set_description(oc, "port",
-        "port of the device (default: 1)");
+    rdma_settings_add(oc, settings, ARRAY_SIZE(settings));
     object_class_property_add_enum(oc, "gid-mode", "RdmaGidMode",
                                    &RdmaGidMode_lookup, get_gid_mode,
                                    set_gid_mode);
     object_class_property_set_description(oc, "gid-mode",
         "what to do for the guest's GIDs: match them with those of the host, "
         "or add them (default: match)");
-    object_class_property_add(oc, "max-memory", "size", get_max_memory,
-                              set_max_memory, NULL, NULL);
-    object_class_property_set_description(oc, "max-memory",
-        "bytes of memory that the guest may have registered at a time "
-        "(default: 0, no limit)");
-    object_class_property_add_bool(oc, "cm", get_cm, set_cm);
-    object_class_property_set_description(oc, "cm",
-        "take the MADs of the connection manager from the host if it does not "
-        "use them: the guest then has QP 1 and RDMA CM (default: on)");
 }
 
-static const TypeInfo rdma_verbs_info = {
-    .name = TYPE_RDMA_BACKEND_VERBS,
-    .parent = TYPE_RDMA_BACKEND,
-    .instance_size = sizeof(RdmaVerbs),
-    .instance_init = verbs_init,
-    .instance_finalize = verbs_finalize,
-    .class_init = verbs_class_init,
+static const TypeInfo rdma_verbs_types[] = {
+    {
+        .name = TYPE_RDMA_BACKEND_VERBS,
+        .parent = TYPE_RDMA_BACKEND,
+        .instance_size = sizeof(RdmaVerbs),
+        .instance_init = verbs_init,
+        .instance_finalize = verbs_finalize,
+        .class_init = verbs_class_init,
+    },
 };
 
-static void rdma_verbs_register_types(void)
-{
-    type_register_static(&rdma_verbs_info);
-}
-
-type_init(rdma_verbs_register_types)
+DEFINE_TYPES(rdma_verbs_types)
