@@ -18,8 +18,7 @@
 
 static void queue_ready(RdmaVerbs *v, VerbsCq *cq)
 {
-    if (!cq->ready) {
-        cq->ready = true;
+    if (!QTAILQ_IN_USE(cq, next)) {
         QTAILQ_INSERT_TAIL(&v->ready_cqs, cq, next);
     }
 }
@@ -34,8 +33,7 @@ void verbs_cq_schedule(RdmaVerbs *v, VerbsCq *cq)
 
 static void remove_ready(RdmaVerbs *v, VerbsCq *cq)
 {
-    if (cq->ready) {
-        cq->ready = false;
+    if (QTAILQ_IN_USE(cq, next)) {
         QTAILQ_REMOVE(&v->ready_cqs, cq, next);
     }
 }

@@ -55,8 +55,7 @@ typedef struct VerbsCq {
     struct ibv_cq *cq;
     bool armed;                     /* the next completion has an event */
     bool failed;                    /* its QPs were moved to ERR, too */
-    bool ready;                     /* is in RdmaVerbs.ready_cqs */
-    QTAILQ_ENTRY(VerbsCq) next;
+    QTAILQ_ENTRY(VerbsCq) next;     /* in RdmaVerbs.ready_cqs, or unused */
 } VerbsCq;
 
 /* A region or a window: both have numbers of one table */

@@ -392,11 +392,8 @@ static RdmaWc translate(const VerbsQp *qp, const VerbsWqe *wqe,
         wc.opcode = host->opcode == IBV_WC_RECV_RDMA_WITH_IMM
                     ? RDMA_WC_RECV_RDMA_WITH_IMM : RDMA_WC_RECV;
     }
-    if (wc.wc_flags & RDMA_WC_WITH_INVALIDATE) {
-        wc.ex.invalidate_rkey = host->invalidated_rkey;
-    } else {
-        memcpy(wc.ex.imm_data, &host->imm_data, sizeof(wc.ex.imm_data));
-    }
+    /* Or the invalidated key, which is a member of the same union. */
+    memcpy(wc.ex.imm_data, &host->imm_data, sizeof(wc.ex.imm_data));
     return wc;
 }
 
