@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Guest memory, which the front end shares by file descriptors.
+ *
+ * Each region is an object of its own, because the device may have a buffer in
+ * it when the front end takes the region back: the object lives until its last
+ * user has left.
+ */
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qemu/mmap-alloc.h"
+#include "qemu/module.h"
+#include "qemu/units.h"
+#include "server.h"
+
+#define TYPE_VUS_MEMORY "vhost-user-server-memory"
+OBJECT_DECLARE_SIMPLE_TYPE(VusMemory, VUS_MEMORY)
+
+/* QEMU keeps some bits for each page of memory, even if it is never used. */
+#define MAX_MEMORY (4 * TiB)
+
+struct VusMemory {
+    Object parent_obj;
+
+    MemoryRegion mr;
+    VusRegion region;
+    void *map;
+    size_t map_len;
+    QLIST_ENTRY(VusMemory) next;
+};
+
+static bool overlap(uint64_t a, uint64_t b, const VusRegion *x,
+                    const VusRegion *y)
+{
+    return a - b < y->size || b - a < x->size;
+}
+
+static bool check_region(const VusMemoryList *list, const VusRegion *r,
+                         Error **errp)
+{
+    uint64_t page = qemu_real_host_page_size();
+    uint64_t total = r->size;
+    uint32_t count = 1;
+    VusMemory *m;
+
+    if (!r->size || r->size > MAX_MEMORY ||
+        (r->guest_addr | r->size | r->offset) & (page - 1)) {
+        error_setg(errp, "memory at 0x%" PRIx64 " has 0x%" PRIx64 " bytes at "
+                   "0x%" PRIx64 " of its file: expected multiples of the page "
+                   "size 0x%" PRIx64 ", and at most 0x%" PRIx64,
+                   r->guest_addr, r->size, r->offset, page,
+                   (uint64_t)MAX_MEMORY);
+        return false;
+    }
+    if (r->guest_addr > UINT64_MAX - r->size ||
+        r->user_addr > UINT64_MAX - r->size ||
+        r->offset > INT64_MAX - r->size) {
+        error_setg(errp, "memory at 0x%" PRIx64 " with 0x%" PRIx64 " bytes "
+                   "wraps around", r->guest_addr, r->size);
+        return false;
+    }
+    QLIST_FOREACH(m, list, next) {
+        if (overlap(r->guest_addr, m->region.guest_addr, r, &m->region) ||
+            overlap(r->user_addr, m->region.user_addr, r, &m->region)) {
+            error_setg(errp, "memory at 0x%" PRIx64 " with 0x%" PRIx64
+                       " bytes overlaps that at 0x%" PRIx64, r->guest_addr,
+                       r->size, m->region.guest_addr);
+            return false;
+        }
+        total += m->region.size;
+        count++;
+    }
+    if (total > MAX_MEMORY || count > VUS_MAX_REGIONS) {
+        error_setg(errp, "0x%" PRIx64 " bytes of memory in %u regions: at most "
+                   "0x%" PRIx64 " bytes in %d regions are possible", total,
+                   count, (uint64_t)MAX_MEMORY, VUS_MAX_REGIONS);
+        return false;
+    }
+    return true;
+}
+
+/*
+ * Map @r. Without F_SEAL_SHRINK the front end can end this process by shrinking
+ * the file; only files in memory can have seals, so that is not required.
+ */
+static bool map_region(VusMemory *m, int fd, Error **errp)
+{
+    const VusRegion *r = &m->region;
+    size_t page = qemu_fd_getpagesize(fd);
+    uint64_t start = ROUND_DOWN(r->offset, page);
+    uint64_t len = ROUND_UP(r->offset + r->size - start, page);
+    struct stat st;
+
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+        st.st_size - r->size > INT64_MAX ||
+        st.st_size - r->size < r->offset) {
+        error_setg(errp, "memory at 0x%" PRIx64 " with 0x%" PRIx64 " bytes is "
+                   "not in its file", r->guest_addr, r->size);
+        return false;
+    }
+    m->map = mmap(NULL, len, PROT_READ | PROT_WRITE,
+                  MAP_SHARED | MAP_NORESERVE, fd, start);
+    if (m->map == MAP_FAILED) {
+        m->map = NULL;
+        error_setg_errno(errp, errno, "cannot map memory at 0x%" PRIx64
+                         " with 0x%" PRIx64 " bytes", r->guest_addr, r->size);
+        return false;
+    }
+    m->map_len = len;
+    memory_region_init_ram_ptr(&m->mr, OBJECT(m), "vhost-user", r->size,
+                               m->map + (r->offset - start));
+    return true;
+}
+
+static VusMemory *new_memory(VusMemoryList *list, const VusRegion *region,
+                             int fd, Error **errp)
+{
+    VusMemory *m;
+
+    if (!check_region(list, region, errp)) {
+        return NULL;
+    }
+    m = VUS_MEMORY(object_new(TYPE_VUS_MEMORY));
+    m->region = *region;
+    if (!map_region(m, fd, errp)) {
+        object_unref(m);
+        return NULL;
+    }
+    QLIST_INSERT_HEAD(list, m, next);
+    return m;
+}
+
+static void plug(VhostUserServer *s, VusMemory *m)
+{
+    memory_region_add_subregion(&s->root, m->region.guest_addr, &m->mr);
+}
+
+static void unplug(VhostUserServer *s, VusMemory *m)
+{
+    memory_region_del_subregion(&s->root, &m->mr);
+    QLIST_REMOVE(m, next);
+    object_unref(m);
+}
+
+bool vus_memory_add(VhostUserServer *s, const VusRegion *region, int fd,
+                    Error **errp)
+{
+    VusMemory *m = new_memory(&s->memory, region, fd, errp);
+
+    if (!m) {
+        return false;
+    }
+    plug(s, m);
+    return true;
+}
+
+bool vus_memory_remove(VhostUserServer *s, const VusRegion *region,
+                       Error **errp)
+{
+    VusMemory *m;
+
+    QLIST_FOREACH(m, &s->memory, next) {
+        if (m->region.guest_addr == region->guest_addr &&
+            m->region.user_addr == region->user_addr &&
+            m->region.size == region->size) {
+            unplug(s, m);
+            return true;
+        }
+    }
+    error_setg(errp, "there is no memory at 0x%" PRIx64 " with 0x%" PRIx64
+               " bytes", region->guest_addr, region->size);
+    return false;
+}
+
+void vus_memory_clear(VhostUserServer *s)
+{
+    VusMemory *m, *next;
+
+    memory_region_transaction_begin();
+    QLIST_FOREACH_SAFE(m, &s->memory, next, next) {
+        unplug(s, m);
+    }
+    memory_region_transaction_commit();
+}
+
+bool vus_memory_replace(VhostUserServer *s, const VusRegion *regions,
+                        const int *fds, uint32_t n, Error **errp)
+{
+    VusMemoryList list = QLIST_HEAD_INITIALIZER(list);
+    VusMemory *m, *next;
+    bool ok = true;
+
+    for (uint32_t i = 0; i < n && ok; i++) {
+        ok = new_memory(&list, &regions[i], fds[i], errp);
+    }
+    memory_region_transaction_begin();
+    if (ok) {
+        vus_memory_clear(s);
+    }
+    QLIST_FOREACH_SAFE(m, &list, next, next) {
+        QLIST_REMOVE(m, next);
+        if (ok) {
+            QLIST_INSERT_HEAD(&s->memory, m, next);
+            plug(s, m);
+        } else {
+            object_unref(m);
+        }
+    }
+    memory_region_transaction_commit();
+    return ok;
+}
+
+bool vus_memory_find(VhostUserServer *s, uint64_t user_addr, uint64_t len,
+                     hwaddr *guest_addr)
+{
+    VusMemory *m;
+
+    QLIST_FOREACH(m, &s->memory, next) {
+        uint64_t offset = user_addr - m->region.user_addr;
+
+        if (offset < m->region.size && len <= m->region.size - offset) {
+            *guest_addr = m->region.guest_addr + offset;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void memory_finalize(Object *obj)
+{
+    VusMemory *m = VUS_MEMORY(obj);
+
+    if (m->map) {
+        munmap(m->map, m->map_len);
+    }
+}
+
+static const TypeInfo memory_info = {
+    .name = TYPE_VUS_MEMORY,
+    .parent = TYPE_OBJECT,
+    .instance_size = sizeof(VusMemory),
+    .instance_finalize = memory_finalize,
+};
+
+static void memory_register(void)
+{
+    type_register_static(&memory_info);
+}
+
+type_init(memory_register)

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Rings as the front end describes them, and the file descriptors that signal
+ * for them
+ */
+#include "qemu/osdep.h"
+#include <glib-unix.h>
+#include <sys/epoll.h>
+#include "qapi/error.h"
+#include "server.h"
+
+void vus_rings_init(VhostUserServer *s)
+{
+    for (uint32_t n = 0; n < VUS_MAX_RINGS; n++) {
+        s->rings[n] = (VusRing) {
+            .kick_fd = -1,
+            .call_fd = -1,
+            .err_fd = -1,
+        };
+    }
+}
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0) {
+        close(*fd);
+        *fd = -1;
+    }
+}
+
+void vus_rings_clear(VhostUserServer *s)
+{
+    for (uint32_t n = 0; n < VUS_MAX_RINGS; n++) {
+        close_fd(&s->rings[n].kick_fd);
+        close_fd(&s->rings[n].call_fd);
+        close_fd(&s->rings[n].err_fd);
+    }
+    vus_rings_init(s);
+}
+
+bool vus_ring_set_fd(int *place, int fd, Error **errp)
+{
+    close_fd(place);
+    /* Neither a read nor a write may keep the main loop waiting. */
+    if (fd >= 0 && !g_unix_set_fd_nonblocking(fd, true, NULL)) {
+        close(fd);
+        error_setg(errp, "the file descriptor is not an eventfd");
+        return false;
+    }
+    *place = fd;
+    return true;
+}
+
+bool vus_ring_locate(VhostUserServer *s, uint32_t n, Error **errp)
+{
+    VusRing *ring = &s->rings[n];
+    const struct vhost_vring_addr *addr = &ring->addr;
+    uint32_t most = virtio_queue_get_max_num(vus_vdev(s), n);
+    /* With the words for the event index */
+    uint64_t avail_len = sizeof(uint16_t) * (3 + (uint64_t)ring->num);
+    uint64_t used_len = sizeof(uint16_t) * 3 + 8 * (uint64_t)ring->num;
+
+    if (!is_power_of_2(ring->num) || ring->num > most) {
+        error_setg(errp, "ring %u has %u entries: expected a power of 2 up to "
+                   "%u", n, ring->num, most);
+        return false;
+    }
+    if (!vus_memory_find(s, addr->desc_user_addr, 16 * (uint64_t)ring->num,
+                         &ring->desc) ||
+        !vus_memory_find(s, addr->avail_user_addr, avail_len, &ring->avail) ||
+        !vus_memory_find(s, addr->used_user_addr, used_len, &ring->used) ||
+        !ring->desc || (ring->desc & 15) || (ring->avail & 1) ||
+        (ring->used & 3)) {
+        error_setg(errp, "ring %u with %u entries at 0x%" PRIx64 ", 0x%" PRIx64
+                   " and 0x%" PRIx64 " is not in the memory of the guest, or "
+                   "not aligned", n, ring->num,
+                   (uint64_t)addr->desc_user_addr,
+                   (uint64_t)addr->avail_user_addr,
+                   (uint64_t)addr->used_user_addr);
+        return false;
+    }
+    return true;
+}
+
+bool vus_ring_watch(VhostUserServer *s, uint32_t n, Error **errp)
+{
+    struct epoll_event event = { .events = EPOLLIN, .data.u32 = n };
+
+    /* Fails for files that are always readable. */
+    if (epoll_ctl(s->kicks, EPOLL_CTL_ADD, s->rings[n].kick_fd, &event) < 0) {
+        error_setg_errno(errp, errno, "cannot wait for kicks of ring %u", n);
+        return false;
+    }
+    return true;
+}
+
+void vus_ring_unwatch(VhostUserServer *s, uint32_t n)
+{
+    if (s->rings[n].kick_fd >= 0) {
+        epoll_ctl(s->kicks, EPOLL_CTL_DEL, s->rings[n].kick_fd, NULL);
+    }
+}
+
+bool vus_ring_take_kick(VhostUserServer *s, uint32_t n)
+{
+    uint64_t count;
+    ssize_t ret = read(s->rings[n].kick_fd, &count, sizeof(count));
+
+    if (ret > 0) {
+        return true;
+    }
+    if (ret == 0 || (errno != EAGAIN && errno != EINTR)) {
+        /* A pipe without a writer stays readable. */
+        vus_ring_unwatch(s, n);
+    }
+    return false;
+}
+
+static void signal_fd(int fd)
+{
+    static const uint64_t one = 1;
+
+    if (fd >= 0) {
+        /* If it is full, the other side has not read the last one. */
+        ssize_t ignored G_GNUC_UNUSED = write(fd, &one, sizeof(one));
+    }
+}
+
+void vus_ring_call(VhostUserServer *s, uint32_t n)
+{
+    signal_fd(s->rings[n].call_fd);
+}
+
+void vus_rings_fail(VhostUserServer *s)
+{
+    for (uint32_t n = 0; n < s->num_rings; n++) {
+        signal_fd(s->rings[n].err_fd);
+    }
+}

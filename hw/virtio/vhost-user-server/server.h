@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The files of vhost-user-server. The front end is not trusted. Everything runs
+ * in the main loop.
+ */
+#ifndef HW_VIRTIO_VHOST_USER_SERVER_H
+#define HW_VIRTIO_VHOST_USER_SERVER_H
+
+#include "hw/virtio/vhost-user-server.h"
+
+static inline VirtIODevice *vus_vdev(VhostUserServer *s)
+{
+    return virtio_bus_get_device(&s->bus);
+}
+
+/* memory.c: guest memory, which the front end has shared */
+
+/* Replace all regions, or change nothing. */
+bool vus_memory_replace(VhostUserServer *s, const VusRegion *regions,
+                        const int *fds, uint32_t n, Error **errp);
+bool vus_memory_add(VhostUserServer *s, const VusRegion *region, int fd,
+                    Error **errp);
+bool vus_memory_remove(VhostUserServer *s, const VusRegion *region,
+                       Error **errp);
+void vus_memory_clear(VhostUserServer *s);
+/* Find @len bytes at @user_addr of the front end in one region. */
+bool vus_memory_find(VhostUserServer *s, uint64_t user_addr, uint64_t len,
+                     hwaddr *guest_addr);
+
+/* ring.c: rings, and the file descriptors that signal for them */
+
+void vus_rings_init(VhostUserServer *s);
+/* Close all descriptors, and forget what the front end has set. */
+void vus_rings_clear(VhostUserServer *s);
+/* Take ownership of @fd, which may be -1. */
+bool vus_ring_set_fd(int *place, int fd, Error **errp);
+/* Translate the addresses of a ring, and check that it is in memory. */
+bool vus_ring_locate(VhostUserServer *s, uint32_t n, Error **errp);
+bool vus_ring_watch(VhostUserServer *s, uint32_t n, Error **errp);
+void vus_ring_unwatch(VhostUserServer *s, uint32_t n);
+/* Returns whether the front end has kicked ring @n. */
+bool vus_ring_take_kick(VhostUserServer *s, uint32_t n);
+/* Interrupt the guest for ring @n. */
+void vus_ring_call(VhostUserServer *s, uint32_t n);
+/* Report that the device is broken. */
+void vus_rings_fail(VhostUserServer *s);
+
+/* run.c: start, stop and reset the device */
+
+/* The vector of configuration changes; that of a ring is its number. */
+#define VUS_CONFIG_VECTOR VIRTIO_QUEUE_MAX
+
+/* VHOST_USER_F_PROTOCOL_FEATURES */
+#define VUS_F_PROTOCOL 30
+/* Features that front ends see */
+uint64_t vus_features(VhostUserServer *s);
+/* Start or stop the device if the state of the rings asks for it. */
+bool vus_run_update(VhostUserServer *s, Error **errp);
+/* Start a ring while the device runs. */
+bool vus_run_add_ring(VhostUserServer *s, uint32_t n, Error **errp);
+/*
+ * Reset a ring that stops while others go on. Returns false if that is not a
+ * reset: the device has to stop.
+ */
+bool vus_run_reset_ring(VhostUserServer *s, uint32_t n);
+void vus_run_stop(VhostUserServer *s);
+void vus_reset(VhostUserServer *s);
+
+/* message.c: requests of the front end */
+
+/* Check the header of a message, before its body arrives. */
+bool vus_message_check(const VusMessage *msg, Error **errp);
+/* Execute a request. Sets msg->reply if it has a reply of its own. */
+bool vus_message_execute(VhostUserServer *s, VusMessage *msg, Error **errp);
+
+/* socket.c: the connection with the front end */
+
+bool vus_socket_listen(VhostUserServer *s, Error **errp);
+void vus_socket_close(VhostUserServer *s);
+/* Execute the messages that have arrived. */
+void vus_socket_run(VhostUserServer *s);
+/* Tell the front end that the configuration has changed. */
+void vus_socket_notify_config(VhostUserServer *s);
+
+#endif

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The connection with the front end: one at a time. After its end the device is
+ * reset, and the next front end may connect.
+ *
+ * QEMU has util/vhost-user-server.c for its block export. It aborts if a client
+ * passes a file descriptor that cannot be made non-blocking, loses descriptors
+ * of a message that has too many, and spins if the client reads no replies.
+ */
+#include "qemu/osdep.h"
+#include "hw/qdev-core.h"
+#include "io/channel-socket.h"
+#include "qapi/error.h"
+#include "qemu/error-report.h"
+#include "qemu/main-loop.h"
+#include "server.h"
+
+#define FLAGS_REPLY (1 | 4)
+#define FLAGS_NOTIFY 1
+#define BACKEND_CONFIG_CHANGE 2
+
+/*
+ * Parts of messages that one turn of the main loop takes: enough to start all
+ * rings, each of which needs up to ten messages of two parts.
+ */
+#define TURN_PARTS (20 * VUS_MAX_RINGS)
+
+static void on_connect(QIONetListener *listener, QIOChannelSocket *client,
+                       gpointer opaque);
+
+static void close_fds(VusMessage *msg)
+{
+    for (uint32_t i = 0; i < msg->nfds; i++) {
+        if (msg->fds[i] >= 0) {
+            close(msg->fds[i]);
+        }
+    }
+    msg->nfds = 0;
+}
+
+static void disconnect(VhostUserServer *s)
+{
+    if (!s->client) {
+        return;
+    }
+    qemu_set_fd_handler(s->client->fd, NULL, NULL, NULL);
+    vus_run_stop(s);
+    vus_reset(s);
+    vus_rings_clear(s);
+    vus_ring_set_fd(&s->backend_fd, -1, NULL);
+    vus_memory_clear(s);
+    close_fds(&s->msg);
+    s->received = 0;
+    s->features = 0;
+    s->protocol_features = 0;
+    object_unref(s->client);
+    s->client = NULL;
+    if (s->listener) {
+        qio_net_listener_set_client_func(s->listener, on_connect, s, NULL);
+    }
+}
+
+/* The front end waits for the reply, so there is room for it. */
+static bool send_reply(VhostUserServer *s, Error **errp)
+{
+    VusMessage *msg = &s->msg;
+    struct iovec parts[] = {
+        { &msg->header, sizeof(msg->header) },
+        { &msg->body, msg->header.size },
+    };
+    struct msghdr hdr = { .msg_iov = parts, .msg_iovlen = 2 };
+
+    msg->header.flags = FLAGS_REPLY;
+    if (sendmsg(s->client->fd, &hdr, MSG_DONTWAIT | MSG_NOSIGNAL) !=
+        sizeof(msg->header) + msg->header.size) {
+        error_setg(errp, "the front end does not read replies");
+        return false;
+    }
+    return true;
+}
+
+static bool keep_fds(VusMessage *msg, int *fds, size_t n, Error **errp)
+{
+    bool fits = n <= VUS_MAX_FDS - msg->nfds;
+
+    for (size_t i = 0; i < n; i++) {
+        if (fits) {
+            msg->fds[msg->nfds++] = fds[i];
+        } else {
+            close(fds[i]);
+        }
+    }
+    g_free(fds);
+    if (!fits) {
+        error_setg(errp, "a message with more than %d file descriptors",
+                   VUS_MAX_FDS);
+    }
+    return fits;
+}
+
+/*
+ * Read the next part of a message: its header, then its body. Returns the
+ * number of bytes, 0 at the end of the connection, QIO_CHANNEL_ERR_BLOCK, or
+ * -1.
+ */
+static ssize_t read_part(VhostUserServer *s, Error **errp)
+{
+    VusMessage *msg = &s->msg;
+    const size_t head = sizeof(msg->header);
+    struct iovec iov;
+    int *fds = NULL;
+    size_t nfds = 0;
+    ssize_t ret;
+
+    if (s->received < head) {
+        iov.iov_base = (uint8_t *)&msg->header + s->received;
+        iov.iov_len = head - s->received;
+    } else {
+        iov.iov_base = (uint8_t *)&msg->body + (s->received - head);
+        iov.iov_len = head + msg->header.size - s->received;
+    }
+    ret = qio_channel_readv_full(QIO_CHANNEL(s->client), &iov, 1, &fds, &nfds,
+                                 0, errp);
+    if (ret > 0) {
+        s->received += ret;
+        if (!keep_fds(msg, fds, nfds, errp)) {
+            return -1;
+        }
+    }
+    return ret;
+}
+
+static bool is_complete(const VhostUserServer *s)
+{
+    return s->received == sizeof(VusHeader) + s->msg.header.size;
+}
+
+/*
+ * Execute the next message if it is there. Returns 1 if there was a part of
+ * one, 0 if there was nothing, -1 if the connection has to end.
+ */
+static int receive(VhostUserServer *s, Error **errp)
+{
+    ssize_t ret = read_part(s, errp);
+    bool ok;
+
+    if (ret == QIO_CHANNEL_ERR_BLOCK) {
+        return 0;
+    }
+    if (ret <= 0) {
+        return -1;
+    }
+    if (s->received == sizeof(VusHeader) && !vus_message_check(&s->msg, errp)) {
+        return -1;
+    }
+    if (s->received < sizeof(VusHeader) || !is_complete(s)) {
+        return 1;
+    }
+    s->received = 0;
+    ok = vus_message_execute(s, &s->msg, errp) &&
+         (!s->msg.reply || send_reply(s, errp));
+    close_fds(&s->msg);
+    return ok ? 1 : -1;
+}
+
+void vus_socket_run(VhostUserServer *s)
+{
+    Error *err = NULL;
+    int ret = 1;
+
+    for (int i = 0; i < TURN_PARTS && s->client && ret > 0; i++) {
+        ret = receive(s, &err);
+    }
+    if (ret < 0) {
+        if (err) {
+            error_reportf_err(err, "%s: the front end is disconnected: ",
+                              s->path);
+        }
+        disconnect(s);
+    }
+}
+
+static void on_readable(void *opaque)
+{
+    vus_socket_run(opaque);
+}
+
+static void on_connect(QIONetListener *listener, QIOChannelSocket *client,
+                       gpointer opaque)
+{
+    VhostUserServer *s = opaque;
+
+    /* Others wait in the queue of the socket. */
+    qio_net_listener_set_client_func(s->listener, NULL, NULL, NULL);
+    s->client = client;
+    object_ref(client);
+    qio_channel_set_blocking(QIO_CHANNEL(client), false, NULL);
+    qemu_set_fd_handler(client->fd, on_readable, NULL, s);
+}
+
+bool vus_socket_listen(VhostUserServer *s, Error **errp)
+{
+    SocketAddress address = {
+        .type = SOCKET_ADDRESS_TYPE_UNIX,
+        .u.q_unix.path = s->path,
+    };
+
+    s->listener = qio_net_listener_new();
+    if (qio_net_listener_open_sync(s->listener, &address, 1, errp) < 0) {
+        object_unref(s->listener);
+        s->listener = NULL;
+        return false;
+    }
+    qio_net_listener_set_client_func(s->listener, on_connect, s, NULL);
+    return true;
+}
+
+void vus_socket_close(VhostUserServer *s)
+{
+    QIONetListener *listener = s->listener;
+
+    s->listener = NULL;
+    if (listener) {
+        qio_net_listener_disconnect(listener);
+        object_unref(listener);
+    }
+    disconnect(s);
+}
+
+void vus_socket_notify_config(VhostUserServer *s)
+{
+    VusHeader header = {
+        .request = BACKEND_CONFIG_CHANGE,
+        .flags = FLAGS_NOTIFY,
+    };
+
+    /* If there is no room, the front end has not read the last one. */
+    if (s->backend_fd >= 0) {
+        send(s->backend_fd, &header, sizeof(header),
+             MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+}

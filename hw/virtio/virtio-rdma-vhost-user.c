@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * virtio-rdma-vhost-user: a virtio-rdma device that a front end of vhost-user
+ * gives to its guest.
+ */
+#include "qemu/osdep.h"
+#include "hw/virtio/vhost-user-server.h"
+#include "hw/virtio/virtio-rdma.h"
+#include "qapi/error.h"
+#include "qemu/module.h"
+#include "qom/object.h"
+#include "system/rdma-series.h"
+
+#define TYPE_VIRTIO_RDMA_VHOST_USER "virtio-rdma-vhost-user"
+OBJECT_DECLARE_SIMPLE_TYPE(VirtIORdmaVhostUser, VIRTIO_RDMA_VHOST_USER)
+
+struct VirtIORdmaVhostUser {
+    VhostUserServer parent_obj;
+    VirtIORdma vdev;
+};
+
+/* Defaults: together with commands and events, all rings of the protocol */
+#define MAX_CQ 64
+#define MAX_QP 80
+#define MAX_SRQ 30
+QEMU_BUILD_BUG_ON(1 + MAX_CQ + 2 * MAX_QP + 1 + MAX_SRQ != VUS_MAX_RINGS);
+
+static void plug(VhostUserServer *s, Error **errp)
+{
+    VirtIORdmaVhostUser *dev = VIRTIO_RDMA_VHOST_USER(s);
+
+    vhost_user_server_plug(s, VIRTIO_DEVICE(&dev->vdev), errp);
+}
+
+static void class_init(ObjectClass *klass, RdmaClassData data)
+{
+    DeviceClass *dc = DEVICE_CLASS(klass);
+
+    dc->desc = "RDMA adapter (RoCEv2) for a vhost-user front end";
+    set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
+    VHOST_USER_SERVER_CLASS(klass)->plug = plug;
+}
+
+static void instance_init(Object *obj)
+{
+    VirtIORdmaVhostUser *dev = VIRTIO_RDMA_VHOST_USER(obj);
+
+    virtio_instance_init_common(obj, &dev->vdev, sizeof(dev->vdev),
+                                TYPE_VIRTIO_RDMA);
+    dev->vdev.conf.max_cq = MAX_CQ;
+    dev->vdev.conf.max_qp = MAX_QP;
+    dev->vdev.conf.max_srq = MAX_SRQ;
+}
+
+static const TypeInfo virtio_rdma_vhost_user_info = {
+    .name = TYPE_VIRTIO_RDMA_VHOST_USER,
+    .parent = TYPE_VHOST_USER_SERVER,
+    .instance_size = sizeof(VirtIORdmaVhostUser),
+    .instance_init = instance_init,
+    .class_init = class_init,
+};
+
+static void virtio_rdma_vhost_user_register(void)
+{
+    type_register_static(&virtio_rdma_vhost_user_info);
+}
+
+type_init(virtio_rdma_vhost_user_register)
