@@ -77,6 +77,7 @@ else
         --enable-slirp
         --enable-virtfs
         --enable-attr
+        --enable-vhost-user
     )
 fi
 # For virtio-rdma-server. QEMU builds its server only for targets that have KVM

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * vhost-user-rdma: a virtio-rdma device that another process serves, such as a
+ * QEMU with vhost-user-server.
+ *
+ * QEMU's base class starts and stops the rings. But after the end of the server
+ * it aborts when the guest uses the device, and it cannot connect again.
+ */
+#include "qemu/osdep.h"
+#include "hw/qdev-properties.h"
+#include "hw/virtio/vhost-user-rdma.h"
+#include "hw/virtio/virtio-bus.h"
+#include "migration/vmstate.h"
+#include "qapi/error.h"
+#include "qemu/error-report.h"
+#include "qemu/module.h"
+#include "standard-headers/linux/virtio_rdma.h"
+#include "system/rdma-series.h"
+
+/* The protocol has no larger numbers, and no larger messages. */
+#define MAX_RINGS 256
+#define CONFIG_SIZE 256
+
+/* The type that set_status() returns: int in QEMU 10.2, void in 10.0 */
+typedef typeof(((VirtioDeviceClass *)0)->set_status(NULL, 0)) SetStatusReturn;
+
+typedef struct VHostUserRdmaClass {
+    VHostUserBaseClass parent_class;
+
+    SetStatusReturn (*parent_set_status)(VirtIODevice *vdev, uint8_t status);
+    void (*parent_get_config)(VirtIODevice *vdev, uint8_t *config);
+} VHostUserRdmaClass;
+
+DECLARE_CLASS_CHECKERS(VHostUserRdmaClass, VHOST_USER_RDMA,
+                       TYPE_VHOST_USER_RDMA)
+
+static void on_event(void *opaque, QEMUChrEvent event);
+
+static int on_config_change(struct vhost_dev *dev)
+{
+    virtio_notify_config(dev->vdev);
+    return 0;
+}
+
+static const VhostDevConfigOps config_ops = {
+    .vhost_dev_config_notifier = on_config_change,
+};
+
+static void set_handlers(VHostUserBase *vub)
+{
+    qemu_chr_fe_set_handlers(&vub->chardev, NULL, NULL, on_event, NULL, vub,
+                             NULL, true);
+}
+
+/* vhost_user_async_close() says that the device is stopped, but it is not. */
+static void stop(VirtIODevice *vdev)
+{
+    struct vhost_dev *hdev = &VHOST_USER_BASE(vdev)->vhost_dev;
+
+    if (hdev->vdev) {
+        hdev->started = true;
+        VHOST_USER_RDMA_GET_CLASS(vdev)->parent_set_status(vdev, 0);
+    }
+}
+
+static void on_close(DeviceState *dev)
+{
+    VHostUserBase *vub = VHOST_USER_BASE(dev);
+    VirtIODevice *vdev = VIRTIO_DEVICE(dev);
+    struct vhost_virtqueue *vqs = vub->vhost_dev.vqs;
+
+    if (vub->connected) {
+        stop(vdev);
+        vub->connected = false;
+        vhost_dev_cleanup(&vub->vhost_dev);
+        g_free(vqs);
+        if (vdev->status & VIRTIO_CONFIG_S_DRIVER_OK) {
+            virtio_error(vdev, "vhost-user-rdma: the server has ended: start "
+                         "it again, then reset the device");
+        }
+    }
+    set_handlers(vub);
+}
+
+/* The base class connects only once. */
+static void on_open(VHostUserBase *vub)
+{
+    Error *err = NULL;
+
+    if (vub->connected) {
+        return;
+    }
+    vub->vhost_dev.nvqs = vub->num_vqs;
+    vub->vhost_dev.vqs = g_new0(struct vhost_virtqueue, vub->num_vqs);
+    if (vhost_dev_init(&vub->vhost_dev, &vub->vhost_user,
+                       VHOST_BACKEND_TYPE_USER, 0, &err) < 0) {
+        error_report_err(err);
+        qemu_chr_fe_disconnect(&vub->chardev);
+        return;
+    }
+    vub->connected = true;
+    vhost_dev_set_config_notifier(&vub->vhost_dev, &config_ops);
+}
+
+static void on_event(void *opaque, QEMUChrEvent event)
+{
+    VHostUserBase *vub = opaque;
+
+    if (event == CHR_EVENT_OPENED) {
+        on_open(vub);
+    } else if (event == CHR_EVENT_CLOSED) {
+        vhost_user_async_close(DEVICE(vub), &vub->chardev, &vub->vhost_dev,
+                               on_close);
+    }
+}
+
+static SetStatusReturn set_status(VirtIODevice *vdev, uint8_t status)
+{
+    if (!VHOST_USER_BASE(vdev)->connected) {
+        if (status & VIRTIO_CONFIG_S_DRIVER_OK) {
+            virtio_error(vdev, "vhost-user-rdma: there is no server");
+        }
+        return (SetStatusReturn)0;
+    }
+    return VHOST_USER_RDMA_GET_CLASS(vdev)->parent_set_status(vdev, status);
+}
+
+static void get_config(VirtIODevice *vdev, uint8_t *config)
+{
+    if (VHOST_USER_BASE(vdev)->connected) {
+        VHOST_USER_RDMA_GET_CLASS(vdev)->parent_get_config(vdev, config);
+    }
+}
+
+static void set_config(VirtIODevice *vdev, const uint8_t *config)
+{
+    /* Nothing in the configuration can be written. */
+}
+
+/* With this, QEMU passes resets on. */
+static struct vhost_dev *get_vhost(VirtIODevice *vdev)
+{
+    return &VHOST_USER_BASE(vdev)->vhost_dev;
+}
+
+/* The server stops this ring, while others go on: see its ring-reset=on. */
+static void queue_reset(VirtIODevice *vdev, uint32_t n)
+{
+    struct vhost_dev *hdev = get_vhost(vdev);
+
+    if (vhost_dev_is_started(hdev)) {
+        vhost_virtqueue_stop(hdev, vdev, &hdev->vqs[n], n);
+    }
+}
+
+static void queue_enable(VirtIODevice *vdev, uint32_t n)
+{
+    struct vhost_dev *hdev = get_vhost(vdev);
+
+    if (vhost_dev_is_started(hdev) &&
+        vhost_virtqueue_start(hdev, vdev, &hdev->vqs[n], n) < 0) {
+        error_report("vhost-user-rdma: cannot start virtqueue %u", n);
+    }
+}
+
+static void realize(DeviceState *dev, Error **errp)
+{
+    VHostUserBase *vub = VHOST_USER_BASE(dev);
+    Error *err = NULL;
+
+    if (vub->num_vqs < 1 || vub->num_vqs > MAX_RINGS) {
+        error_setg(errp, "num_vqs=%u is out of range: it must be between 1 and "
+                   "%d", vub->num_vqs, MAX_RINGS);
+        return;
+    }
+    if (vub->vq_size < 2 || vub->vq_size > VIRTQUEUE_MAX_SIZE ||
+        !is_power_of_2(vub->vq_size)) {
+        error_setg(errp, "vq_size=%u: expected a power of 2, from 2 to %d",
+                   vub->vq_size, VIRTQUEUE_MAX_SIZE);
+        return;
+    }
+    /* With reconnect-ms= the connection may not be there yet. */
+    if (vub->chardev.chr &&
+        qemu_chr_fe_wait_connected(&vub->chardev, errp) < 0) {
+        return;
+    }
+    vub->virtio_id = VIRTIO_ID_RDMA;
+    vub->config_size = CONFIG_SIZE;
+    VHOST_USER_BASE_GET_CLASS(dev)->parent_realize(dev, &err);
+    if (err) {
+        error_propagate(errp, err);
+        return;
+    }
+    set_handlers(vub);
+}
+
+static const Property properties[] = {
+    DEFINE_PROP_CHR("chardev", VHostUserBase, chardev),
+    DEFINE_PROP_UINT32("num_vqs", VHostUserBase, num_vqs, MAX_RINGS),
+    DEFINE_PROP_UINT32("vq_size", VHostUserBase, vq_size, VIRTQUEUE_MAX_SIZE),
+};
+
+static const VMStateDescription vmstate = {
+    .name = TYPE_VHOST_USER_RDMA,
+    .unmigratable = 1,
+};
+
+static void class_init(ObjectClass *klass, RdmaClassData data)
+{
+    DeviceClass *dc = DEVICE_CLASS(klass);
+    VirtioDeviceClass *vdc = VIRTIO_DEVICE_CLASS(klass);
+    VHostUserBaseClass *vubc = VHOST_USER_BASE_CLASS(klass);
+    VHostUserRdmaClass *c = VHOST_USER_RDMA_CLASS(klass);
+
+    dc->vmsd = &vmstate;
+    device_class_set_props(dc, properties);
+    device_class_set_parent_realize(dc, realize, &vubc->parent_realize);
+    set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
+    c->parent_set_status = vdc->set_status;
+    c->parent_get_config = vdc->get_config;
+    vdc->set_status = set_status;
+    vdc->get_config = get_config;
+    vdc->set_config = set_config;
+    vdc->get_vhost = get_vhost;
+    vdc->queue_reset = queue_reset;
+    vdc->queue_enable = queue_enable;
+}
+
+static const TypeInfo vhost_user_rdma_info = {
+    .name = TYPE_VHOST_USER_RDMA,
+    .parent = TYPE_VHOST_USER_BASE,
+    .instance_size = sizeof(VHostUserRdma),
+    .class_size = sizeof(VHostUserRdmaClass),
+    .class_init = class_init,
+};
+
+static void vhost_user_rdma_register(void)
+{
+    type_register_static(&vhost_user_rdma_info);
+}
+
+type_init(vhost_user_rdma_register)
