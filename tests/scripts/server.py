@@ -25,7 +25,8 @@ print(*sys.argv[1:], file=open(sys.argv[0] + '.words', 'w'), flush=True)
 if 'fail' in ' '.join(sys.argv):
     sys.exit(5)
 socks = []
-for path in re.findall(r'type=unix,path=([^,]*)', ' '.join(sys.argv)):
+for path in re.findall(r'(?:type=unix|id=rdma),path=([^, ]*)',
+                       ' '.join(sys.argv)):
     socks.append(socket.socket(socket.AF_UNIX))
     socks[-1].bind(path)
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
@@ -186,6 +187,32 @@ class Server(unittest.TestCase):
             self.assertIn(said, ' '.join(self.words()))
             server.terminate()
             server.wait(20)
+
+    def test_vhost_user_has_one_socket(self):
+        _, lines = self.start('--protocol', 'vhost-user', '--mac',
+                              '52:54:00:00:00:01', '--slot', '7')
+        self.assertEqual(
+            shlex.split(''.join(lines)),
+            ['-chardev',
+             f'socket,id=vrdma,path={self.socket},reconnect-ms=1000',
+             '-device',
+             'vhost-user-rdma-pci,chardev=vrdma,addr=7.1,num_vqs=256'])
+        self.assertFalse(Path(f'{self.socket}.nic').exists())
+        self.assertIn('-device virtio-rdma-vhost-user,id=rdma,path='
+                      f'{self.socket},ring-reset=on,rdmadev=roce0',
+                      ' '.join(self.words()))
+
+    def test_vhost_user_counts_virtqueues(self):
+        options = ('--protocol', 'vhost-user', '--mac', '52:54:00:00:00:01',
+                   '--adapter-options')
+        _, lines = self.start(*options, 'max-cq=1,max-qp=4,max-srq=0')
+        self.assertIn('num_vqs=11\n', lines[1])
+        self.refused('258 virtqueues', *options, 'max-cq=66')
+
+    def test_vhost_user_needs_the_address_of_the_nic(self):
+        self.refused('--mac is missing', '--protocol', 'vhost-user')
+        self.refused('only virtio-rdma', '--protocol', 'vhost-user',
+                     '--adapter', 'pvrdma', '--mac', '52:54:00:00:00:01')
 
 
 if __name__ == '__main__':
