@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Guests of Debian's own QEMU, with NIC and adapter from virtio-rdma-server.
-Servers and guests are started by the scripts of the page about it."""
+"""Guests whose adapters come from virtio-rdma-server: with their NICs, for
+Debian's own QEMU, or by vhost-user, for ours. The scripts of the page about it
+start servers and guests."""
 import os
 import shlex
 import shutil
@@ -11,7 +12,7 @@ import time
 from pathlib import Path
 
 from guestkit import buildroot
-from guestkit.adapter import MTU, mac, net_up
+from guestkit.adapter import MTU, functions, mac, net_up
 from guestkit.paths import LOGS, STATE, TOP, LabError, Unavailable, \
     qemu_binary, say, state_lock
 from guestkit.vm import Vm, die_with_parent, read_log
@@ -57,23 +58,21 @@ def write_program(root, path):
     path.chmod(0o755)
 
 
-class DebianVm(Vm):
+class ServedVm(Vm):
     """A guest with the devices of a server."""
 
     def __init__(self, name, server, *devices, **options):
         super().__init__(name, *devices, **options)
         self.server = server
 
+    def _options(self):
+        """A file with the options for its devices."""
+        return self.server.options
+
     def _command(self, agent, qmp):
         emulator, *words = super()._command(agent, qmp)
         return ['sh', f'{self.server.directory}/guest.sh', emulator,
-                str(self.server.options), self.mem, *words]
-
-    def _emulator(self):
-        return f'{self.server.directory}/qemu'
-
-    def _firmware(self):
-        return []
+                str(self._options()), self.mem, *words]
 
     def reboot(self, command=''):
         """Reset the machine, or let a command in the guest reboot it, and wait
@@ -86,13 +85,24 @@ class DebianVm(Vm):
         self.hears()
 
 
+class DebianVm(ServedVm):
+    """The same, of Debian's QEMU."""
+
+    def _emulator(self):
+        return f'{self.server.directory}/qemu'
+
+    def _firmware(self):
+        return []
+
+
 class Server:
-    """virtio-rdma-server with the NIC and the adapter of a guest. @more:
-    options of its command line"""
+    """virtio-rdma-server with the devices of a guest. @more: options of its
+    command line"""
 
     def __init__(self, tag, index, directory, *more):
         self.directory = directory
         self.name = f'guest{index}'
+        self.socket = Path(directory) / f'{self.name}.sock'
         self.options = Path(directory) / f'{self.name}.options'
         self.log = LOGS / f'{tag}-{index}.server'
         self.arguments = [
@@ -116,7 +126,7 @@ class Server:
                      'PATH': f'{TOP}/tools/server:{os.environ["PATH"]}'})
         end = time.monotonic() + 30
         while not (self.options.exists() and
-                   self.options.read_text().endswith("'\n")):
+                   self.options.read_text().count('\n') == 2):
             if self.process.poll() is not None or time.monotonic() > end:
                 raise LabError('virtio-rdma-server did not start:\n' +
                                read_log(self.log))
@@ -140,24 +150,18 @@ class Server:
         return status
 
 
-class ServedPair(TwoGuests):
-    """Two guests, each with a server of its own. @hotplug: more devices and
-    memory can be plugged in"""
+class Served(TwoGuests):
+    """Base class for two guests, each with a server of its own."""
 
-    def __init__(self, tag, rdma=True, adapter='virtio-rdma', mtu=MTU, smp=1,
-                 mem='1G', hotplug=False):
-        assert rdma, 'rxe needs no server'
-        root = debian_qemu()
+    def __init__(self, mtu):
+        self.mtu = mtu
         self.directory = tempfile.mkdtemp(prefix='vrdma-')
-        write_program(root, Path(self.directory) / 'qemu')
+        self.servers = self.vms = ()
         for name in ('server.sh', 'guest.sh'):
             (Path(self.directory) / name).write_text(listing(PAGE, name))
-        self.mtu = mtu
-        self.servers = [Server(tag, index, self.directory, '--mtu', str(mtu),
-                               '--adapter', adapter) for index in (1, 2)]
-        self.vms = [DebianVm(f'{tag}-{index}', server,
-                             *(ROOM if hotplug else ()), smp=smp, mem=mem)
-                    for index, server in enumerate(self.servers, 1)]
+
+    def add_debian_qemu(self):
+        write_program(debian_qemu(), Path(self.directory) / 'qemu')
 
     def wait(self, index):
         """Wait until a guest is up, and bring its NIC up."""
@@ -185,3 +189,51 @@ class ServedPair(TwoGuests):
         for server in self.servers:
             server.kill()
         shutil.rmtree(self.directory, ignore_errors=True)
+
+
+class ServedPair(Served):
+    """Guests of Debian's QEMU. Their servers have the NICs, too. @hotplug:
+    more devices and memory can be plugged in"""
+
+    def __init__(self, tag, rdma=True, adapter='virtio-rdma', mtu=MTU, smp=1,
+                 mem='1G', hotplug=False):
+        assert rdma, 'rxe needs no server'
+        super().__init__(mtu)
+        self.add_debian_qemu()
+        self.servers = [Server(tag, index, self.directory, '--mtu', str(mtu),
+                               '--adapter', adapter) for index in (1, 2)]
+        self.vms = [DebianVm(f'{tag}-{index}', server,
+                             *(ROOM if hotplug else ()), smp=smp, mem=mem)
+                    for index, server in enumerate(self.servers, 1)]
+
+
+class SeedVm(ServedVm):
+    """A guest whose adapter has the options of the proposal of May 2022."""
+
+    def _options(self):
+        path = self.server.options.with_suffix('.seed')
+        path.write_text(
+            f'-chardev socket,path={self.server.socket},id=vrdma '
+            '-device vhost-user-rdma-pci,page-per-vq,chardev=vrdma\n')
+        return path
+
+
+class VhostUserPair(Served):
+    """Guests of our QEMU, which has the NICs. Their servers have the adapters.
+    @kinds: the class of each guest"""
+
+    def __init__(self, tag, rdma=True, mtu=MTU, smp=1, mem='1G',
+                 kinds=(ServedVm, ServedVm)):
+        assert rdma, 'rxe needs no server'
+        super().__init__(mtu)
+        self.servers = [
+            Server(tag, index, self.directory, '--protocol', 'vhost-user',
+                   '--mtu', str(mtu)) for index in (1, 2)]
+        self.vms = [
+            kind(f'{tag}-{index}', server, '-netdev',
+                 f'dgram,id=n0,local.type=unix,local.path={self.directory}/'
+                 f'nic{index},remote.type=unix,'
+                 f'remote.path={self.directory}/nic{3 - index}',
+                 *functions(index, rdma=False, mtu=mtu), smp=smp, mem=mem)
+            for index, (kind, server) in
+            enumerate(zip(kinds, self.servers), 1)]

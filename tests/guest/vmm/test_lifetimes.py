@@ -1,59 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A guest reboots, its VMM ends, its server ends."""
-from guestkit.adapter import address, net_up
+from lab import lifetimes
+from lab.lifetimes import stream, works
 from lab.runner import ends_guests
 from lab.vfiouser import GET_INFO, Client
 from lab.vmm import ServedPair, Server
 
 PAIR = ServedPair
 SECONDS = 180
-PORT = 18515    # of perftest
-SENT = 'hw_counters/tx_packets'
-
-
-def stream(bench):
-    """Start writes from guest 1 to guest 2, and wait until they flow:
-    (client, server)"""
-    before = bench.counters()[SENT]
-    command = bench.where(bench.two, 'ib_write_bw -F -D 60 -d {} -x {}')
-    server = bench.two.spawn(command, PORT)
-    command = bench.where(bench.one, 'ib_write_bw -F -D 60 -d {} -x {}')
-    client = bench.one.spawn(f'{command} {address(2)}')
-    for _ in range(100):
-        if bench.counters()[SENT] > before + 1000:
-            return client, server
-    raise AssertionError(f'nothing is sent:\n{client.peek()}')
-
-
-def works(bench):
-    """Set up guest 2 again, and check data."""
-    bench.stacks[bench.two].up(bench.two)
-    bench.verify('-s 65536 -n 64 -r 2 -V')
 
 
 def test_a_guest_reboots(bench):
-    servers = [server.pid for server in bench.pair.servers]
-    for command in ('', 'reboot -f', ''):
-        client, _ = stream(bench)
-        bench.two.reboot(command)
-        net_up(bench.two, 2)
-        client.kill()
-        client.wait()
-        works(bench)
-    assert [server.pid for server in bench.pair.servers] == servers
+    lifetimes.reboot(bench)
 
 
 def test_the_server_serves_the_next_vmm(bench):
-    servers = [server.pid for server in bench.pair.servers]
-    for _ in range(2):
-        client, _ = stream(bench)
-        bench.two.kill()
-        client.kill()
-        client.wait()
-        bench.two.start()
-        bench.pair.wait(2)
-        works(bench)
-    assert [server.pid for server in bench.pair.servers] == servers
+    lifetimes.end_vmm(bench)
 
 
 def test_a_server_outlives_clients_that_break_the_protocol(bench):

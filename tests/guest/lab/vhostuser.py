@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A front end of vhost-user, for messages that no VMM sends. It can also drive
+the control queue of an adapter, without a guest."""
+import mmap
+import os
+import socket
+import struct
+import time
+
+GET_FEATURES, SET_FEATURES, SET_OWNER = 1, 2, 3
+SET_MEM_TABLE, SET_NUM, SET_ADDR, SET_BASE, GET_BASE = 5, 8, 9, 10, 11
+SET_KICK, SET_CALL, SET_ERR, GET_PROTOCOL, SET_PROTOCOL = 12, 13, 14, 15, 16
+GET_QUEUES, SET_ENABLE, SET_BACKEND_FD = 17, 18, 21
+GET_CONFIG, SET_CONFIG, RESET_DEVICE = 24, 25, 34
+GET_MAX_SLOTS, ADD_REGION, REMOVE_REGION = 36, 37, 38
+
+HEADER = struct.Struct('=III')      # request, flags, size
+REGION = struct.Struct('=QQQQ')     # guest address, size, own address, offset
+RING = struct.Struct('=II')         # ring, value
+ADDR = struct.Struct('=IIQQQQ')     # ring, flags, desc, used, avail, log
+VERSION, NEED_REPLY = 1, 8
+# Own addresses differ from the guest's, so that the server cannot mix them up.
+BASE = 0x7f0000000000
+GUEST = 0x100000
+MEMORY = 1 << 20
+
+
+def u64(value):
+    return struct.pack('=Q', value)
+
+
+def region(guest=GUEST, size=MEMORY, own=BASE, offset=0):
+    return REGION.pack(guest, size, own, offset)
+
+
+def table(*regions):
+    return struct.pack('=II', len(regions), 0) + b''.join(regions)
+
+
+def addresses(ring, own=BASE):
+    """The body of SET_ADDR for a ring with 16 entries."""
+    at = own + ring * 0x2000
+    return ADDR.pack(ring, 0, at, at + 0x1800, at + 0x1000, 0)
+
+
+class FrontEnd:
+    """A connection to a server. No answer takes more than ten seconds."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        # The server answers only after it has done with another front end.
+        self.socket.connect(path)
+        self.socket.settimeout(10)
+        self.fds = []
+        self.memory = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.socket.close()
+        for fd in self.fds:
+            os.close(fd)
+        if self.memory:
+            self.memory.close()
+
+    def keep(self, fd):
+        """Close a descriptor at the end."""
+        self.fds.append(fd)
+        return fd
+
+    def send(self, request, body=b'', fds=(), size=None, flags=VERSION):
+        """Send a message. @size: that of its header, if it is wrong"""
+        head = HEADER.pack(request, flags, len(body) if size is None else size)
+        try:
+            socket.send_fds(self.socket, [head + body], list(fds))
+        except (ConnectionResetError, BrokenPipeError):
+            pass    # answer() reports it.
+
+    def answer(self):
+        """Return the body of the next message, or None if the server has hung
+        up."""
+        try:
+            head = self.socket.recv(HEADER.size, socket.MSG_WAITALL)
+            if len(head) < HEADER.size:
+                return None
+            size = HEADER.unpack(head)[2]
+            return self.socket.recv(size, socket.MSG_WAITALL) if size else b''
+        except (ConnectionResetError, BrokenPipeError):
+            return None
+
+    def ask(self, request, body=b'', fds=()):
+        self.send(request, body, fds)
+        return self.answer()
+
+    def must(self, request, body=b'', fds=()):
+        """Send a message that the server has to accept."""
+        self.send(request, body, fds, flags=VERSION | NEED_REPLY)
+        answer = self.answer()
+        assert answer == u64(0), (request, answer)
+
+    def alive(self):
+        """Whether the server answers."""
+        return self.ask(GET_QUEUES) is not None
+
+    def negotiate(self, drop=0):
+        """Accept all features except those of @drop; the features."""
+        features = struct.unpack('=Q', self.ask(GET_FEATURES))[0] & ~drop
+        self.send(SET_OWNER)
+        self.send(SET_PROTOCOL, self.ask(GET_PROTOCOL))
+        self.must(SET_FEATURES, u64(features))
+        return features
+
+    def share_memory(self):
+        """Give the server memory; its descriptor."""
+        fd = self.keep(os.memfd_create('guest'))
+        os.ftruncate(fd, MEMORY)
+        self.memory = mmap.mmap(fd, MEMORY)
+        self.must(SET_MEM_TABLE, table(region()), [fd])
+        return fd
+
+    def set_ring(self, ring, base=0):
+        """Set a ring with 16 entries up."""
+        self.must(SET_NUM, RING.pack(ring, 16))
+        self.must(SET_BASE, RING.pack(ring, base))
+        self.must(SET_ADDR, addresses(ring))
+
+    def start_ring(self, ring, base=0):
+        """Start a ring; (kick, call)"""
+        kick, call = (self.keep(os.eventfd(0, os.EFD_NONBLOCK))
+                      for _ in range(2))
+        self.set_ring(ring, base)
+        self.must(SET_CALL, u64(ring), [call])
+        self.must(SET_KICK, u64(ring), [kick])
+        self.must(SET_ENABLE, RING.pack(ring, 1))
+        return kick, call
+
+
+    def command(self, kick, request, size, index):
+        """Execute a control command, the one with this number in ring 0, and
+        return its response of @size bytes, which begins with the status."""
+        out, answer = 0x80000, 0x81000
+        self.memory[out:out + len(request)] = request
+        self.memory[answer:answer + size] = bytes(size)
+        self.memory[:32] = struct.pack(
+            '<QIHHQIHH', GUEST + out, len(request), 1, 1,
+            GUEST + answer, size, 2, 0)
+        at = 0x1004 + index % 16 * 2
+        self.memory[at:at + 2] = bytes(2)
+        self.memory[0x1002:0x1004] = struct.pack('<H', index + 1 & 0xffff)
+        os.eventfd_write(kick, 1)
+        end = time.monotonic() + 10
+        while struct.unpack('<H', self.memory[0x1802:0x1804])[0] != \
+                index + 1 & 0xffff:
+            assert time.monotonic() < end, 'the command does not complete'
+            time.sleep(0.01)
+        return self.memory[answer:answer + size]
+
+
+def wait_event(fd, seconds=10):
+    """Wait until an eventfd is signalled; whether it was."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            os.eventfd_read(fd)
+            return True
+        except BlockingIOError:
+            time.sleep(0.01)
+    return False

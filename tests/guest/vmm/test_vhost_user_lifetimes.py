@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""With vhost-user, a guest reboots or pauses, its VMM or its server ends."""
+import time
+
+from guestkit.paths import LabError
+from lab import lifetimes
+from lab.lifetimes import stream, works
+from lab.runner import ends_guests
+from lab.vmm import VhostUserPair
+
+PAIR = VhostUserPair
+SECONDS = 120
+
+
+def test_a_guest_reboots(bench):
+    lifetimes.reboot(bench)
+
+
+def test_the_server_serves_the_next_vmm(bench):
+    lifetimes.end_vmm(bench)
+
+
+def test_a_guest_pauses(bench):
+    """The adapter keeps its state, and the connection goes on."""
+    server, client = bench.verify_commands('-s 4096 -n 64 -r 40 -V')
+    its = bench.two.spawn(server)
+    job = bench.one.spawn(client)
+    for _ in range(3):
+        time.sleep(0.3)
+        bench.two.qmp('stop')
+        time.sleep(0.2)
+        bench.two.qmp('cont')
+    assert job.wait(60).rc == 0, job.peek()
+    assert its.wait(60).rc == 0, its.peek()
+
+
+def test_migration_is_refused(bench):
+    try:
+        bench.one.qmp('migrate', uri='exec:cat > /dev/null')
+    except LabError as e:
+        assert 'vhost' in str(e), e
+        bench.note(str(e))
+    else:
+        raise AssertionError('it began')
+
+
+@ends_guests
+def test_a_guest_outlives_its_server(bench):
+    vm = bench.two
+    client, server = stream(bench)
+    assert bench.pair.servers[1].kill() == 128 + 9
+    # The client in the other guest finds out by itself.
+    assert client.wait(40).rc not in (0, None)
+    server.kill()
+    server.wait(40)
+    its = vm.run(bench.where(vm, 'ibv_rc_pingpong -d {} -g {}'), 40)
+    assert its.rc not in (0, None), str(its)
+    assert 'the device needs a reset' in vm.kernel_log()
+    assert bench.one.run('ibv_devinfo').ok
+    # Without a server, the driver does not find a device that works.
+    vm.must('rmmod virtio_rdma')
+    vm.run('modprobe virtio_rdma', 60)
+    assert not vm.run('ibv_devinfo', 60).ok
+    # The VMM connects to the next server. The driver has to be bound again.
+    bench.pair.servers[1].start()
+    time.sleep(3)
+    vm.must('rmmod virtio_rdma')
+    works(bench)

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the server of vhost-user does with messages that no VMM sends, and with
+the sequences of messages that VMMs send."""
+import os
+import shutil
+import socket
+import struct
+import tempfile
+from pathlib import Path
+
+from lab import vhostuser as vu
+from lab.pages import listing
+from lab.vhostuser import FrontEnd, addresses, region, table, u64
+from lab.vmm import PAGE, Server, VhostUserPair
+
+# The tests need no guests. They use those of the other tests of vhost-user.
+PAIR = VhostUserPair
+SECONDS = 10
+ODD = vu.GUEST + 1
+EVENT_INDEX = 1 << 29
+CREATE_PD, DESTROY_PD = 4, 5
+
+
+class Running:
+    """A server without a VMM."""
+
+    def __init__(self, tag, *options):
+        self.directory = tempfile.mkdtemp(prefix='vrdma-')
+        Path(self.directory, 'server.sh').write_text(
+            listing(PAGE, 'server.sh'))
+        self.server = Server(tag, 1, self.directory, '--protocol',
+                             'vhost-user', *options)
+
+    def __enter__(self):
+        self.server.start()
+        return self
+
+    def __exit__(self, *exc):
+        self.server.kill()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def connect(self):
+        return FrontEnd(f'{self.directory}/{self.server.name}.sock')
+
+
+def file(front, kind):
+    """A descriptor that is not what the server expects."""
+    if kind == 'pipe':
+        return [front.keep(fd) for fd in os.pipe()][0]
+    if kind == 'socket':
+        return front.keep(socket.socket(socket.AF_UNIX).detach())
+    if kind == 'memory':
+        fd = front.keep(os.memfd_create('short'))
+        os.ftruncate(fd, vu.MEMORY)
+        return fd
+    flags = os.O_PATH if kind == 'path' else os.O_RDONLY
+    return front.keep(os.open('/' if kind == 'directory' else '/dev/null',
+                              flags))
+
+
+# (request, body, kinds of descriptors, size in the header)
+AT_ONCE = [
+    *((request, b'') for request in
+      (0, 6, 7, 19, 20, 22, 23, 26, 27, 28, 31, 32, 35, 39, 40, 41, 42, 43,
+       44, 1 << 31)),
+    (vu.GET_FEATURES, u64(0)),
+    (vu.GET_FEATURES, b'', (), 1 << 31),
+    (vu.GET_FEATURES, b'', ('path',)),
+    (vu.SET_FEATURES, b'\0' * 4),
+    (vu.SET_FEATURES, u64(0)),
+    (vu.SET_FEATURES, u64(1 << 33 | 1 << 32 | 1 << 30)),
+    (vu.SET_FEATURES, u64((1 << 64) - 1)),
+    (vu.SET_PROTOCOL, u64(1 << 16)),
+    (vu.SET_PROTOCOL, u64((1 << 64) - 1)),
+    (vu.SET_MEM_TABLE, table()[:4]),
+    (vu.SET_MEM_TABLE, table(region()), ()),
+    (vu.SET_MEM_TABLE, table(region()), ('memory', 'memory')),
+    (vu.SET_MEM_TABLE, table(region()), ('memory',) * 9),
+    (vu.SET_MEM_TABLE, table(*[region()] * 9), ('memory',) * 8),
+    (vu.SET_MEM_TABLE, struct.pack('=II', 1 << 31, 0), ('memory',)),
+    (vu.SET_MEM_TABLE, struct.pack('=II', 8, 0), ('memory',) * 8),
+    *((vu.SET_MEM_TABLE, table(region()), (kind,))
+      for kind in ('pipe', 'socket', 'path', 'directory', 'null')),
+    *((vu.SET_MEM_TABLE, table(wrong), ('memory',)) for wrong in (
+        region(size=0), region(size=1), region(size=2 * vu.MEMORY),
+        region(size=1 << 63), region(size=(1 << 64) - 4096),
+        region(guest=ODD), region(guest=(1 << 64) - 4096),
+        region(own=(1 << 64) - 4096), region(offset=1),
+        region(offset=4096), region(offset=1 << 63),
+        region(offset=(1 << 64) - 4096))),
+    (vu.SET_MEM_TABLE, table(region(), region(own=0)), ('memory',) * 2),
+    (vu.SET_MEM_TABLE, table(region(), region(guest=0, size=vu.MEMORY)),
+     ('memory',) * 2),
+    (vu.ADD_REGION, u64(0) + region(), ()),
+    (vu.ADD_REGION, u64(0) + region(), ('path',)),
+    (vu.ADD_REGION, region(), ('memory',)),
+    (vu.REMOVE_REGION, u64(0) + region()),
+    (vu.REMOVE_REGION, u64(0) + region(), ('memory',)),
+    *((request, vu.RING.pack(ring, 16)) for ring in (256, 1 << 31)
+      for request in (vu.SET_NUM, vu.SET_BASE, vu.GET_BASE, vu.SET_ENABLE)),
+    (vu.SET_ADDR, addresses(0)[:8]),
+    (vu.SET_ADDR, addresses(256)),
+    (vu.SET_BASE, vu.RING.pack(0, 0x10000)),
+    (vu.SET_KICK, u64(0)),
+    (vu.SET_KICK, u64(0x100)),
+    (vu.SET_KICK, u64(0), ('pipe', 'pipe')),
+    (vu.SET_KICK, u64(0), ('path',)),
+    (vu.SET_CALL, u64(0), ('path',)),
+    (vu.SET_BACKEND_FD, b''),
+    *((request, struct.pack('=III', offset, size, 0) + bytes(length))
+      for request in (vu.GET_CONFIG, vu.SET_CONFIG)
+      for offset, size, length in (
+          (0, 257, 256), (0, 8, 4), (0, 8, 9), (640, 1, 1), (641, 0, 0),
+          ((1 << 32) - 1, 2, 2), (0, (1 << 32) - 1, 0))),
+]
+
+
+def test_wrong_messages_end_only_their_connection(bench):
+    with Running('check-socket') as running:
+        pid = running.server.pid
+        before = len(os.listdir(f'/proc/{pid}/fd'))
+        for request, body, *more in AT_ONCE:
+            kinds = more[0] if more else ()
+            size = more[1] if len(more) > 1 else None
+            with running.connect() as front:
+                front.send(request, body,
+                           [file(front, kind) for kind in kinds], size)
+                answer = front.answer()
+                assert answer is None, (request, body, more, answer)
+        with running.connect() as front:
+            assert front.alive()
+        with running.connect() as front:
+            assert front.alive()
+            after = len(os.listdir(f'/proc/{pid}/fd'))
+        bench.note(f'{len(AT_ONCE)} messages; {before} descriptors before, '
+                   f'{after} with a front end afterwards')
+        assert after <= before + 1
+        assert running.server.pid == pid
+
+
+def test_a_message_that_is_cut_short(_bench):
+    message = vu.HEADER.pack(vu.SET_FEATURES, 1, 8) + bytes(8)
+    with Running('check-socket') as running:
+        pid = running.server.pid
+        for end in range(1, len(message)):
+            with running.connect() as front:
+                front.socket.sendall(message[:end])
+        # Byte by byte is slow, but right.
+        with running.connect() as front:
+            for byte in vu.HEADER.pack(vu.GET_QUEUES, 1, 0):
+                front.socket.sendall(bytes((byte,)))
+            assert front.answer() == u64(256)
+        assert running.server.pid == pid
+
+
+def set_up(front, drop=EVENT_INDEX):
+    front.negotiate(drop)
+    return front.share_memory()
+
+
+def start_at(front, ring, **places):
+    """Start a ring with wrong places."""
+    values = {'num': 16, 'base': 0, 'addr': addresses(ring), **places}
+    front.must(vu.SET_NUM, vu.RING.pack(ring, values['num']))
+    front.must(vu.SET_BASE, vu.RING.pack(ring, values['base']))
+    front.must(vu.SET_ADDR, values['addr'])
+    front.must(vu.SET_KICK, u64(ring), [front.keep(os.eventfd(0))])
+    front.send(vu.SET_ENABLE, vu.RING.pack(ring, 1))
+
+
+def test_rings_that_are_not_in_memory(_bench):
+    end = vu.BASE + vu.MEMORY
+    wrong = [
+        {'num': number} for number in (0, 3, 2048, 1 << 31, (1 << 32) - 1)]
+    wrong += [{'addr': vu.ADDR.pack(0, 0, *places, 0)} for places in (
+        (0, 0, 0), (vu.GUEST, vu.GUEST + 0x1800, vu.GUEST + 0x1000),
+        (end - 255, vu.BASE, vu.BASE + 0x1000),
+        (vu.BASE + 8, vu.BASE + 0x1800, vu.BASE + 0x1000),
+        (vu.BASE, vu.BASE + 0x1802, vu.BASE + 0x1000),
+        (vu.BASE, vu.BASE + 0x1800, vu.BASE + 0x1001),
+        (vu.BASE, end - 132, vu.BASE + 0x1000),
+        (vu.BASE, vu.BASE + 0x1800, end - 36),
+        (vu.BASE, (1 << 64) - 4, vu.BASE + 0x1000))]
+    with Running('check-socket') as running:
+        pid = running.server.pid
+        for places in wrong:
+            with running.connect() as front:
+                set_up(front)
+                start_at(front, 0, **places)
+                front.send(vu.GET_QUEUES)
+                assert front.answer() is None, places
+        for kind in ('memory', 'null'):
+            with running.connect() as front:
+                set_up(front)
+                front.set_ring(0)
+                front.send(vu.SET_KICK, u64(0), [file(front, kind)])
+                front.send(vu.SET_ENABLE, vu.RING.pack(0, 1))
+                front.send(vu.GET_QUEUES)
+                assert front.answer() is None, kind
+        assert running.server.pid == pid
+
+
+def test_a_ring_in_use_does_not_change(_bench):
+    with Running('check-socket') as running:
+        for request, body in ((vu.SET_NUM, vu.RING.pack(0, 8)),
+                              (vu.SET_BASE, vu.RING.pack(0, 1)),
+                              (vu.SET_ADDR, addresses(0))):
+            with running.connect() as front:
+                set_up(front)
+                front.start_ring(0)
+                front.send(request, body)
+                assert front.answer() is None, request
+
+
+def create_pd(front, kick, index):
+    answer = front.command(kick, bytes((CREATE_PD,)), 5, index)
+    assert answer[0] == 0, answer
+    return answer[1:]
+
+
+def destroy_pd(front, kick, index, pd):
+    """Whether the adapter had this protection domain."""
+    answer = front.command(kick, bytes((DESTROY_PD,)) + pd, 1, index)
+    return answer[0] == 0
+
+
+def stop_ring(front, ring):
+    """Stop a ring, and return where."""
+    front.must(vu.SET_ENABLE, vu.RING.pack(ring, 0))
+    return vu.RING.unpack(front.ask(vu.GET_BASE, vu.RING.pack(ring, 0)))[1]
+
+
+def test_stopped_rings_go_on_or_begin_again(_bench):
+    with Running('check-socket') as running, running.connect() as front:
+        set_up(front)
+        kick, call = front.start_ring(0)
+        first, second = (create_pd(front, kick, n) for n in (0, 1))
+        assert vu.wait_event(call)
+        # A pause: the ring goes on where it has stopped.
+        assert stop_ring(front, 0) == 2
+        kick, _ = front.start_ring(0, 2)
+        assert destroy_pd(front, kick, 2, first)
+        assert not destroy_pd(front, kick, 3, first)
+        # The guest resets the device: the ring begins again.
+        assert stop_ring(front, 0) == 4
+        front.memory[:0x2000] = bytes(0x2000)
+        kick, _ = front.start_ring(0)
+        assert not destroy_pd(front, kick, 0, second)
+        third = create_pd(front, kick, 1)
+        # The front end passes a reset on.
+        assert stop_ring(front, 0) == 2
+        front.must(vu.RESET_DEVICE)
+        front.memory[:0x2000] = bytes(0x2000)
+        kick, _ = front.start_ring(0)
+        assert not destroy_pd(front, kick, 0, third)
+
+
+def test_memory_comes_and_goes(_bench):
+    with Running('check-socket') as running, running.connect() as front:
+        fd = set_up(front)
+        kick, _ = front.start_ring(0)
+        create_pd(front, kick, 0)
+        slots = struct.unpack('=Q', front.ask(vu.GET_MAX_SLOTS))[0]
+        more = u64(0) + region(1 << 32, 4096, 1 << 32, 4096)
+        front.must(vu.ADD_REGION, more, [fd])
+        create_pd(front, kick, 1)
+        front.must(vu.REMOVE_REGION, more)
+        create_pd(front, kick, 2)
+        for n in range(slots - 1):
+            front.must(vu.ADD_REGION, u64(0) + region(
+                (1 << 32) + 4096 * n, 4096, (1 << 32) + 4096 * n), [fd])
+        create_pd(front, kick, 3)
+        # Without the ring's memory, the device has an error.
+        front.must(vu.REMOVE_REGION, u64(0) + region())
+        os.eventfd_write(kick, 1)
+        assert front.alive()
+        front.send(vu.ADD_REGION, u64(0) + region(1 << 40, own=1 << 40), [fd])
+        front.send(vu.ADD_REGION, u64(0) + region(2 << 40, own=2 << 40), [fd])
+        assert front.ask(vu.GET_QUEUES) is None
