@@ -13,7 +13,6 @@
 #define FLAGS_NEED_REPLY 8
 
 #define RING_INDEX_MASK 0xff
-#define RING_NO_FD 0x100
 
 #define PROTOCOL_FEATURES (1ULL << VHOST_USER_PROTOCOL_F_MQ | \
                            1ULL << VHOST_USER_PROTOCOL_F_REPLY_ACK | \
