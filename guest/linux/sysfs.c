@@ -5,6 +5,11 @@
  */
 #include "device.h"
 
+static struct vrdma_dev *to_dev(struct device *device)
+{
+	return rdma_device_to_drv_device(device, struct vrdma_dev, ibdev);
+}
+
 static ssize_t hca_type_show(struct device *device,
 			     struct device_attribute *attr, char *buf)
 {
@@ -15,8 +20,7 @@ static DEVICE_ATTR_RO(hca_type);
 static ssize_t hw_rev_show(struct device *device,
 			   struct device_attribute *attr, char *buf)
 {
-	struct vrdma_dev *dev = rdma_device_to_drv_device(
-		device, struct vrdma_dev, ibdev);
+	struct vrdma_dev *dev = to_dev(device);
 
 	return sysfs_emit(buf, "%x\n", dev->attr.hw_ver);
 }
@@ -26,8 +30,7 @@ static DEVICE_ATTR_RO(hw_rev);
 static ssize_t board_id_show(struct device *device,
 			     struct device_attribute *attr, char *buf)
 {
-	struct vrdma_dev *dev = rdma_device_to_drv_device(
-		device, struct vrdma_dev, ibdev);
+	struct vrdma_dev *dev = to_dev(device);
 
 	return sysfs_emit(buf, "virtio:%04x:%04x\n", dev->vdev->id.vendor,
 			  dev->vdev->id.device);

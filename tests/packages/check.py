@@ -26,7 +26,8 @@ sys.path[:0] = [str(TOP / 'tests' / 'guest'), str(TOP / 'tools' / 'lab')]
 from lab.pages import listing    # noqa: E402
 
 NAMES = ('qemu-system-x86-virtio-rdma', 'virtio-rdma-server',
-         'vrdma-exporter', 'virtio-rdma-dkms', 'ibverbs-provider-virtio-rdma', 'vrdma-lab')
+         'vrdma-exporter', 'virtio-rdma-dkms',
+         'ibverbs-provider-virtio-rdma', 'vrdma-lab')
 QEMU = 'qemu-system-x86_64-virtio-rdma'
 VERSION = (TOP / 'VERSION').read_text(encoding='ascii').strip()
 WORK = '/srv/user'

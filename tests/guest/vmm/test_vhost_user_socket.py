@@ -27,7 +27,7 @@ class Running:
     def __init__(self, tag, *options):
         self.directory = tempfile.mkdtemp(prefix='vrdma-')
         Path(self.directory, 'server.sh').write_text(
-            listing(PAGE, 'server.sh'))
+            listing(PAGE, 'server.sh'), encoding='utf-8')
         self.server = Server(tag, 1, self.directory, '--protocol',
                              'vhost-user', *options)
 
