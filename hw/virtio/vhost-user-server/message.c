@@ -190,20 +190,23 @@ static bool set_base(VhostUserServer *s, VusMessage *msg, Error **errp)
 
 static bool get_base(VhostUserServer *s, VusMessage *msg, Error **errp)
 {
+    VirtIODevice *vdev = vus_vdev(s);
     uint32_t n = msg->body.ring.index;
-    uint32_t base;
 
     if (n >= s->num_rings) {
         error_setg(errp, "ring %u: the device has %u", n, s->num_rings);
         return false;
     }
-    base = virtio_queue_get_last_avail_idx(vus_vdev(s), n);
+    /* The device does not have the ring yet if it has not run since. */
+    if (virtio_queue_get_desc_addr(vdev, n)) {
+        s->rings[n].base = virtio_queue_get_last_avail_idx(vdev, n);
+    }
     /* The device must not use the ring from here on. */
     if (s->running && !vus_run_reset_ring(s, n)) {
         vus_run_stop(s);
     }
     s->rings[n].started = false;
-    msg->body.ring.num = base;
+    msg->body.ring.num = s->rings[n].base;
     msg->header.size = sizeof(msg->body.ring);
     msg->reply = true;
     return true;

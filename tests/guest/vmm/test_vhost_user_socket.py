@@ -212,6 +212,16 @@ def test_a_ring_in_use_does_not_change(_bench):
                 assert front.answer() is None, request
 
 
+def test_a_ring_that_did_not_run_stays_where_it_is(_bench):
+    with Running('check-socket') as running, running.connect() as front:
+        set_up(front)
+        front.set_ring(1, 77)
+        front.must(vu.SET_KICK, u64(1), [front.keep(os.eventfd(0))])
+        for _ in range(2):
+            answer = front.ask(vu.GET_BASE, vu.RING.pack(1, 0))
+            assert vu.RING.unpack(answer) == (1, 77)
+
+
 def create_pd(front, kick, index):
     answer = front.command(kick, bytes((CREATE_PD,)), 5, index)
     assert answer[0] == 0, answer
