@@ -29,12 +29,9 @@ static void on_kicks(void *opaque)
      * kick, by messages without a reply.
      */
     vus_socket_run(s);
-    for (int i = 0; i < n; i++) {
-        uint32_t ring = events[i].data.u32;
-
-        if (vus_ring_take_kick(s, ring)) {
-            virtio_queue_notify(vus_vdev(s), ring);
-        }
+    /* Rings that have stopped are kicked when they start. */
+    for (int i = 0; i < n && s->running; i++) {
+        virtio_queue_notify(vus_vdev(s), events[i].data.u32);
     }
 }
 

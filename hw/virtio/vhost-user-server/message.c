@@ -262,11 +262,15 @@ static bool set_enable(VhostUserServer *s, VusMessage *msg, Error **errp)
 
 static bool set_backend_fd(VhostUserServer *s, VusMessage *msg, Error **errp)
 {
-    if (!msg->nfds) {
-        error_setg(errp, "there is no file descriptor");
+    struct stat st;
+
+    if (!msg->nfds || fstat(msg->fds[0], &st) < 0 || !S_ISSOCK(st.st_mode)) {
+        error_setg(errp, "there is no socket");
         return false;
     }
-    return vus_ring_set_fd(&s->backend_fd, take_fd(msg), errp);
+    vus_ring_set_fd(&s->backend_fd, -1, NULL);
+    s->backend_fd = take_fd(msg);
+    return true;
 }
 
 static bool check_config(VhostUserServer *s, VusMessage *msg, Error **errp)

@@ -5,6 +5,7 @@
  */
 #include "qemu/osdep.h"
 #include <glib-unix.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include "qapi/error.h"
 #include "server.h"
@@ -38,11 +39,20 @@ void vus_rings_clear(VhostUserServer *s)
     vus_rings_init(s);
 }
 
+static bool is_eventfd(int fd)
+{
+    struct stat st;
+
+    /* An anonymous inode has no type. */
+    return !fstat(fd, &st) && !(st.st_mode & S_IFMT);
+}
+
 bool vus_ring_set_fd(int *place, int fd, Error **errp)
 {
     close_fd(place);
-    /* Neither a read nor a write may keep the main loop waiting. */
-    if (fd >= 0 && !g_unix_set_fd_nonblocking(fd, true, NULL)) {
+    /* QIOChannel has cleared the flag, which the front end may rely on. */
+    if (fd >= 0 && (!is_eventfd(fd) ||
+                    !g_unix_set_fd_nonblocking(fd, true, NULL))) {
         close(fd);
         error_setg(errp, "the file descriptor is not an eventfd");
         return false;
@@ -84,9 +94,12 @@ bool vus_ring_locate(VhostUserServer *s, uint32_t n, Error **errp)
 
 bool vus_ring_watch(VhostUserServer *s, uint32_t n, Error **errp)
 {
-    struct epoll_event event = { .events = EPOLLIN, .data.u32 = n };
+    /*
+     * Each kick is an edge. A read of the counter could wait, since the front
+     * end may clear O_NONBLOCK.
+     */
+    struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.u32 = n };
 
-    /* Fails for files that are always readable. */
     if (epoll_ctl(s->kicks, EPOLL_CTL_ADD, s->rings[n].kick_fd, &event) < 0) {
         error_setg_errno(errp, errno, "cannot wait for kicks of ring %u", n);
         return false;
@@ -101,27 +114,16 @@ void vus_ring_unwatch(VhostUserServer *s, uint32_t n)
     }
 }
 
-bool vus_ring_take_kick(VhostUserServer *s, uint32_t n)
-{
-    uint64_t count;
-    ssize_t ret = read(s->rings[n].kick_fd, &count, sizeof(count));
-
-    if (ret > 0) {
-        return true;
-    }
-    if (ret == 0 || (errno != EAGAIN && errno != EINTR)) {
-        /* A pipe without a writer stays readable. */
-        vus_ring_unwatch(s, n);
-    }
-    return false;
-}
-
+/*
+ * The front end may have cleared O_NONBLOCK, which both sides share: do not
+ * write to a full eventfd, which has signalled already.
+ */
 static void signal_fd(int fd)
 {
     static const uint64_t one = 1;
+    struct pollfd place = { .fd = fd, .events = POLLOUT };
 
-    if (fd >= 0) {
-        /* If it is full, the other side has not read the last one. */
+    if (fd >= 0 && poll(&place, 1, 0) > 0 && (place.revents & POLLOUT)) {
         ssize_t ignored G_GNUC_UNUSED = write(fd, &one, sizeof(one));
     }
 }

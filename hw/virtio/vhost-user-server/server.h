@@ -32,14 +32,12 @@ bool vus_memory_find(VhostUserServer *s, uint64_t user_addr, uint64_t len,
 void vus_rings_init(VhostUserServer *s);
 /* Close all descriptors, and forget what the front end has set. */
 void vus_rings_clear(VhostUserServer *s);
-/* Take ownership of @fd, which may be -1. */
+/* Take ownership of @fd, an eventfd or -1. */
 bool vus_ring_set_fd(int *place, int fd, Error **errp);
 /* Translate the addresses of a ring, and check that it is in memory. */
 bool vus_ring_locate(VhostUserServer *s, uint32_t n, Error **errp);
 bool vus_ring_watch(VhostUserServer *s, uint32_t n, Error **errp);
 void vus_ring_unwatch(VhostUserServer *s, uint32_t n);
-/* Returns whether the front end has kicked ring @n. */
-bool vus_ring_take_kick(VhostUserServer *s, uint32_t n);
 /* Interrupt the guest for ring @n. */
 void vus_ring_call(VhostUserServer *s, uint32_t n);
 /* Report that the device is broken. */

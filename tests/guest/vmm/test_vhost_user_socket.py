@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the server of vhost-user does with messages that no VMM sends, and with
 the sequences of messages that VMMs send."""
+import fcntl
 import os
 import shutil
 import socket
@@ -104,9 +105,12 @@ AT_ONCE = [
     (vu.SET_KICK, u64(0)),
     (vu.SET_KICK, u64(0x100)),
     (vu.SET_KICK, u64(0), ('pipe', 'pipe')),
-    (vu.SET_KICK, u64(0), ('path',)),
-    (vu.SET_CALL, u64(0), ('path',)),
+    *((request, u64(0), (kind,))
+      for request in (vu.SET_KICK, vu.SET_CALL, vu.SET_ERR)
+      for kind in ('pipe', 'socket', 'path', 'directory', 'null', 'memory')),
     (vu.SET_BACKEND_FD, b''),
+    *((vu.SET_BACKEND_FD, b'', (kind,))
+      for kind in ('pipe', 'path', 'directory', 'null', 'memory')),
     *((request, struct.pack('=III', offset, size, 0) + bytes(length))
       for request in (vu.GET_CONFIG, vu.SET_CONFIG)
       for offset, size, length in (
@@ -136,6 +140,46 @@ def test_wrong_messages_end_only_their_connection(bench):
                    f'{after} with a front end afterwards')
         assert after <= before + 1
         assert running.server.pid == pid
+
+
+def clear_nonblock(fd):
+    fcntl.fcntl(fd, fcntl.F_SETFL,
+                fcntl.fcntl(fd, fcntl.F_GETFL) & ~os.O_NONBLOCK)
+
+
+def test_eventfds_that_would_block(_bench):
+    with Running('check-socket') as running:
+        with running.connect() as front:
+            set_up(front)
+            kick, call = front.start_ring(0)
+            os.eventfd_write(call, (1 << 64) - 2)
+            clear_nonblock(call)
+            create_pd(front, kick, 0)
+            assert front.alive()
+        with running.connect() as front:
+            set_up(front)
+            kick = front.keep(os.eventfd(0))
+            for ring in (0, 1):
+                front.set_ring(ring)
+                front.must(vu.SET_KICK, u64(ring), [kick])
+            for ring in (0, 1):
+                front.must(vu.SET_ENABLE, vu.RING.pack(ring, 1))
+            clear_nonblock(kick)
+            for index in range(100):
+                create_pd(front, kick, index)
+            assert front.alive()
+
+
+def test_hundreds_of_interrupts(_bench):
+    # More than the kernel has completions of AIO for
+    with Running('check-socket') as running, running.connect() as front:
+        set_up(front)
+        kick, call = front.start_ring(0)
+        for index in range(0, 400, 2):
+            pd = create_pd(front, kick, index)
+            assert vu.wait_event(call), index
+            assert destroy_pd(front, kick, index + 1, pd)
+            assert vu.wait_event(call), index + 1
 
 
 def test_a_message_that_is_cut_short(_bench):
