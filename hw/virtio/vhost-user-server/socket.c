@@ -79,6 +79,52 @@ static bool send_reply(VhostUserServer *s, Error **errp)
     return true;
 }
 
+/*
+ * Check a file descriptor. A connection does not end while the server holds the
+ * other end of it, be it in the queue of another socket. No other front end
+ * could connect then. No socket may be listening later: a connected one cannot.
+ */
+static bool check_fd(VhostUserServer *s, int fd, Error **errp)
+{
+    struct sockaddr_storage peer;
+    socklen_t peer_len = sizeof(peer);
+    int type = 0;
+    socklen_t type_len = sizeof(type);
+    uint8_t queued[256];
+    struct stat st;
+
+    if (fstat(fd, &st) < 0 || !S_ISSOCK(st.st_mode)) {
+        return true;
+    }
+    if (getpeername(fd, (struct sockaddr *)&peer, &peer_len) < 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_len) < 0 ||
+        type != SOCK_STREAM || shutdown(fd, SHUT_RD) < 0) {
+        error_setg(errp, "a socket that is not a connected stream");
+        return false;
+    }
+    /* This closes file descriptors in the queue. Nothing can follow. */
+    while (recv(fd, queued, sizeof(queued), MSG_DONTWAIT) > 0) {
+    }
+    /* Writes fail if nothing can be read at the other end. */
+    if (send(s->client->fd, "", 0, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+        error_setg_errno(errp, errno, "cannot write to the front end after it "
+                         "has passed a socket, which may be its own");
+        return false;
+    }
+    return true;
+}
+
+static bool check_fds(VhostUserServer *s, const int *fds, size_t n,
+                      Error **errp)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!check_fd(s, fds[i], errp)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool keep_fds(VusMessage *msg, int *fds, size_t n, Error **errp)
 {
     bool fits = n <= VUS_MAX_FDS - msg->nfds;
@@ -123,7 +169,8 @@ static ssize_t read_part(VhostUserServer *s, Error **errp)
                                  0, errp);
     if (ret > 0) {
         s->received += ret;
-        if (!keep_fds(msg, fds, nfds, errp)) {
+        if (!keep_fds(msg, fds, nfds, errp) ||
+            !check_fds(s, msg->fds + (msg->nfds - nfds), nfds, errp)) {
             return -1;
         }
     }

@@ -142,6 +142,48 @@ def test_wrong_messages_end_only_their_connection(bench):
         assert running.server.pid == pid
 
 
+def own_end(front):
+    return front.socket.fileno()
+
+
+def queue_with_own_end(front):
+    """A socket that another one has sent the front end's end to"""
+    ours, theirs = socket.socketpair()
+    with ours:
+        socket.send_fds(ours, [b'x'], [own_end(front)])
+    return front.keep(theirs.detach())
+
+
+def listener_with_own_end(front):
+    """A socket with a connection that no one accepts, and with the front end's
+    end in its queue"""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind('')
+    listener.listen(1)
+    with socket.socket(socket.AF_UNIX) as ours:
+        ours.connect(listener.getsockname())
+        socket.send_fds(ours, [b'x'], [own_end(front)])
+    return front.keep(listener.detach())
+
+
+def test_a_connection_ends_with_its_front_end(_bench):
+    with Running('check-socket') as running:
+        for find in (own_end, queue_with_own_end, listener_with_own_end):
+            for request, body, size in (
+                    (vu.SET_ERR, u64(5), 8), (vu.SET_BACKEND_FD, b'', 0),
+                    (vu.SET_BACKEND_FD, b'', 8), (vu.SET_ERR, b'', 8)):
+                with running.connect() as front:
+                    front.send(request, body, [find(front)], size)
+                with running.connect() as front:
+                    assert front.alive(), (find, request, size)
+        # An unused socket stays one that the server can write to.
+        with running.connect() as front:
+            ours, theirs = socket.socketpair()
+            with ours, theirs:
+                front.must(vu.SET_PROTOCOL, front.ask(vu.GET_PROTOCOL))
+                front.must(vu.SET_BACKEND_FD, b'', [theirs.fileno()])
+
+
 def clear_nonblock(fd):
     fcntl.fcntl(fd, fcntl.F_SETFL,
                 fcntl.fcntl(fd, fcntl.F_GETFL) & ~os.O_NONBLOCK)
