@@ -15,6 +15,7 @@ static ssize_t vrdma_hca_type_show(struct device *device,
 {
 	return sysfs_emit(buf, "virtio-rdma\n");
 }
+
 static struct device_attribute vrdma_hca_type =
 	__ATTR(hca_type, 0444, vrdma_hca_type_show, NULL);
 
@@ -25,6 +26,7 @@ static ssize_t vrdma_hw_rev_show(struct device *device,
 
 	return sysfs_emit(buf, "%x\n", dev->attr.hw_ver);
 }
+
 static struct device_attribute vrdma_hw_rev =
 	__ATTR(hw_rev, 0444, vrdma_hw_rev_show, NULL);
 
@@ -37,6 +39,7 @@ static ssize_t vrdma_board_id_show(struct device *device,
 	return sysfs_emit(buf, "virtio:%04x:%04x\n", dev->vdev->id.vendor,
 			  dev->vdev->id.device);
 }
+
 static struct device_attribute vrdma_board_id =
 	__ATTR(board_id, 0444, vrdma_board_id_show, NULL);
 
