@@ -91,6 +91,7 @@ static bool check_fd(VhostUserServer *s, int fd, Error **errp)
     int type = 0;
     socklen_t type_len = sizeof(type);
     uint8_t queued[256];
+    ssize_t n;
     struct stat st;
 
     if (fstat(fd, &st) < 0 || !S_ISSOCK(st.st_mode)) {
@@ -103,8 +104,9 @@ static bool check_fd(VhostUserServer *s, int fd, Error **errp)
         return false;
     }
     /* This closes file descriptors in the queue. Nothing can follow. */
-    while (recv(fd, queued, sizeof(queued), MSG_DONTWAIT) > 0) {
-    }
+    do {
+        n = recv(fd, queued, sizeof(queued), MSG_DONTWAIT);
+    } while (n > 0);
     /* Writes fail if nothing can be read at the other end. */
     if (send(s->client->fd, "", 0, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
         error_setg_errno(errp, errno, "cannot write to the front end after it "
