@@ -49,7 +49,8 @@ int vrdma_query_port(struct ib_device *ibdev, u32 port,
 	attr->max_msg_sz = le32_to_cpu(rsp.max_msg_sz);
 	attr->bad_pkey_cntr = le32_to_cpu(rsp.bad_pkey_cntr);
 	attr->qkey_viol_cntr = le32_to_cpu(rsp.qkey_viol_cntr);
-	attr->pkey_tbl_len = le16_to_cpu(rsp.pkey_tbl_len);
+	attr->pkey_tbl_len = min_t(u16, le16_to_cpu(rsp.pkey_tbl_len),
+				   VRDMA_MAX_PKEYS);
 	attr->active_width = rsp.active_width;
 	attr->active_speed = le16_to_cpu(rsp.active_speed);
 	attr->phys_state = rsp.phys_state;

@@ -55,6 +55,8 @@
 #define VRDMA_MAX_EQS		32
 /* An address vector has 8 bits for the index. */
 #define VRDMA_MAX_GIDS		256
+/* The index of a P_Key is always 0. */
+#define VRDMA_MAX_PKEYS		1
 /* A page of the device; the kernel's may be larger. */
 #define VRDMA_PAGE_SHIFT	12
 #define VRDMA_PAGE_SIZE		BIT(VRDMA_PAGE_SHIFT)

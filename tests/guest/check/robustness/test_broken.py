@@ -24,7 +24,8 @@ SEED = int(os.environ.get('BROKEN_SEED', 1))
 FAULTS = {name: 1 << bit for bit, name in enumerate((
     'silent', 'short', 'status', 'response', 'cqe', 'twice', 'used id',
     'used idx', 'event', 'gone', 'needs reset', 'no vq reset', 'keep',
-    'endless', 'no vqs', 'config 0', 'config max', 'config any'))}
+    'endless', 'no vqs', 'config 0', 'config max', 'config any',
+    'port max'))}
 ANYTHING = ('short', 'status', 'response', 'cqe', 'twice', 'used id',
             'used idx', 'event', 'no vq reset')
 TIMEOUT = '/sys/module/virtio_rdma/parameters/command_timeout'
@@ -162,6 +163,14 @@ def test_virtqueues_that_are_not_reset(bench):
 def test_configurations_that_make_no_sense(bench):
     for fault in ('no vqs', 'config 0', 'config max', 'config any'):
         trial(bench, fault)
+
+
+def test_tables_of_a_port_that_are_too_large(bench):
+    """The driver asks for one P_Key, not for 65535 that a device reports."""
+    said, _ = trial(bench, 'port max')
+    commands = int(re.search(r'(\d+) commands executed', said).group(1))
+    bench.note(f'{commands} commands')
+    assert commands < 1000, commands
 
 
 def test_anything(bench):

@@ -50,6 +50,7 @@ enum broken_fault {
 	BROKEN_CONFIG_0,
 	BROKEN_CONFIG_MAX,
 	BROKEN_CONFIG_ANY,
+	BROKEN_PORT_MAX,	/* tables of the port of the largest sizes */
 };
 
 /* Sizes of the device */
@@ -115,6 +116,7 @@ struct broken_device {
 	bool srqs[BROKEN_SRQS];
 	u32 next_number;	/* of PDs and MRs */
 	u32 done;		/* commands and work requests */
+	u32 commands;
 	struct virtio_rdma_cqe last;
 	u32 last_cqn;
 	struct rnd_state rnd;

@@ -198,7 +198,7 @@ static void broken_modify_qp(struct broken_device *dev, const void *data)
 	}
 }
 
-static void broken_query_port(void *data)
+static void broken_query_port(struct broken_device *dev, void *data)
 {
 	struct virtio_rdma_query_port_rsp *rsp = data;
 
@@ -212,6 +212,10 @@ static void broken_query_port(void *data)
 	rsp->active_width = 2;
 	rsp->active_speed = cpu_to_le16(4);
 	rsp->phys_state = 5;
+	if (broken_does(dev, BROKEN_PORT_MAX)) {
+		rsp->gid_tbl_len = cpu_to_le32(U32_MAX);
+		rsp->pkey_tbl_len = cpu_to_le16(U16_MAX);
+	}
 }
 
 static u32 broken_number(const void *data, u32 num)
@@ -226,7 +230,7 @@ static u8 broken_answer(struct broken_device *dev, u8 command, const void *req,
 
 	switch (command) {
 	case VIRTIO_RDMA_CMD_QUERY_PORT:
-		broken_query_port(rsp);
+		broken_query_port(dev, rsp);
 		break;
 	case VIRTIO_RDMA_CMD_QUERY_PKEY:
 		((struct virtio_rdma_query_pkey_rsp *)rsp)->pkey =

@@ -395,6 +395,7 @@ static void __exit broken_exit(void)
 	/* The device responds until the driver has released it. */
 	device_release_driver(&dev->vdev.dev);
 	kthread_stop(dev->thread);
+	pr_info("broken_device: %u commands executed\n", dev->commands);
 	unregister_virtio_device(&dev->vdev);
 	platform_device_unregister(parent);
 	broken_user_exit();

@@ -321,6 +321,7 @@ static void broken_run_ctrl(struct broken_device *dev)
 		u32 len = broken_execute(dev, &buf);
 
 		dev->done++;
+		dev->commands++;
 		broken_return(dev, ctrl, buf.head, len);
 	}
 }
