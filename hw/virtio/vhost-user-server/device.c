@@ -100,6 +100,9 @@ static void realize(DeviceState *dev, Error **errp)
         error_setg(errp, "path=, the socket to listen on, is missing");
         return;
     }
+    if (!vus_memory_init(s, errp)) {
+        return;
+    }
     s->kicks = epoll_create1(EPOLL_CLOEXEC);
     if (s->kicks < 0) {
         error_setg_errno(errp, errno, "cannot create an epoll");
@@ -108,7 +111,6 @@ static void realize(DeviceState *dev, Error **errp)
     qemu_set_fd_handler(s->kicks, on_kicks, NULL, s);
     s->backend_fd = -1;
     vus_rings_init(s);
-    QLIST_INIT(&s->memory);
     memory_region_init(&s->root, OBJECT(s), "vhost-user-server", UINT64_MAX);
     address_space_init(&s->as, &s->root, "vhost-user-server");
     qbus_init(&s->bus, sizeof(s->bus), TYPE_VHOST_USER_SERVER_BUS, dev,

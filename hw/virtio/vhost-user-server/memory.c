@@ -10,6 +10,7 @@
 #include "qapi/error.h"
 #include "qemu/mmap-alloc.h"
 #include "qemu/module.h"
+#include "qemu/rcu.h"
 #include "qemu/units.h"
 #include "server.h"
 
@@ -130,6 +131,20 @@ static VusMemory *new_memory(VusMemoryList *list, const VusRegion *region,
     return m;
 }
 
+/*
+ * Wait until memory that the front end has taken back is free. Its bits for
+ * pages exist until then, and the RCU thread that frees them needs the BQL,
+ * which a front end that changes its memory in a loop would leave to the main
+ * loop.
+ */
+static void free_removed(VhostUserServer *s)
+{
+    if (s->memory_removed) {
+        s->memory_removed = false;
+        drain_call_rcu();
+    }
+}
+
 static void plug(VhostUserServer *s, VusMemory *m)
 {
     memory_region_add_subregion(&s->root, m->region.guest_addr, &m->mr);
@@ -140,13 +155,16 @@ static void unplug(VhostUserServer *s, VusMemory *m)
     memory_region_del_subregion(&s->root, &m->mr);
     QLIST_REMOVE(m, next);
     object_unref(m);
+    s->memory_removed = true;
 }
 
 bool vus_memory_add(VhostUserServer *s, const VusRegion *region, int fd,
                     Error **errp)
 {
-    VusMemory *m = new_memory(&s->memory, region, fd, errp);
+    VusMemory *m;
 
+    free_removed(s);
+    m = new_memory(&s->memory, region, fd, errp);
     if (!m) {
         return false;
     }
@@ -172,6 +190,19 @@ bool vus_memory_remove(VhostUserServer *s, const VusRegion *region,
     return false;
 }
 
+bool vus_memory_init(VhostUserServer *s, Error **errp)
+{
+    QLIST_INIT(&s->memory);
+    /*
+     * The first RAM block of this QEMU. QEMU uses the numbers of removed pages
+     * again only if they follow those of another block, and its bits for pages
+     * never shrink.
+     */
+    return memory_region_init_ram_nomigrate(&s->first_block, OBJECT(s),
+                                            "vhost-user-server.first-block",
+                                            qemu_real_host_page_size(), errp);
+}
+
 void vus_memory_clear(VhostUserServer *s)
 {
     VusMemory *m, *next;
@@ -190,6 +221,7 @@ bool vus_memory_replace(VhostUserServer *s, const VusRegion *regions,
     VusMemory *m, *next;
     bool ok = true;
 
+    free_removed(s);
     for (uint32_t i = 0; i < n && ok; i++) {
         ok = new_memory(&list, &regions[i], fds[i], errp);
     }

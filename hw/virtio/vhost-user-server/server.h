@@ -15,6 +15,8 @@ static inline VirtIODevice *vus_vdev(VhostUserServer *s)
 
 /* memory.c: guest memory, which the front end has shared */
 
+/* Call before the first region is added. */
+bool vus_memory_init(VhostUserServer *s, Error **errp);
 /* Replace all regions, or change nothing. */
 bool vus_memory_replace(VhostUserServer *s, const VusRegion *regions,
                         const int *fds, uint32_t n, Error **errp);

@@ -13,6 +13,7 @@
 #include "qapi/error.h"
 #include "qemu/error-report.h"
 #include "qemu/main-loop.h"
+#include "qemu/timer.h"
 #include "server.h"
 
 #define FLAGS_REPLY (1 | 4)
@@ -24,6 +25,8 @@
  * rings, each of which needs up to ten messages of two parts.
  */
 #define TURN_PARTS (20 * VUS_MAX_RINGS)
+/* Time that they take. Changes of memory are slow. */
+#define TURN_NS (100 * SCALE_MS)
 
 static void on_connect(QIONetListener *listener, QIOChannelSocket *client,
                        gpointer opaque);
@@ -214,10 +217,12 @@ static int receive(VhostUserServer *s, Error **errp)
 
 void vus_socket_run(VhostUserServer *s)
 {
+    int64_t end = get_clock() + TURN_NS;
     Error *err = NULL;
     int ret = 1;
 
-    for (int i = 0; i < TURN_PARTS && s->client && ret > 0; i++) {
+    for (int i = 0; i < TURN_PARTS && s->client && ret > 0 &&
+         get_clock() < end; i++) {
         ret = receive(s, &err);
     }
     if (ret < 0) {

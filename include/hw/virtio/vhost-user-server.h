@@ -98,6 +98,7 @@ struct VhostUserServer {
     bool ring_reset;
     VirtioBusState bus;
     MemoryRegion root;
+    MemoryRegion first_block;       /* see vus_memory_init() */
     AddressSpace as;
 
     QIONetListener *listener;
@@ -108,6 +109,7 @@ struct VhostUserServer {
     uint64_t features;              /* of SET_FEATURES */
     uint64_t protocol_features;
     VusMemoryList memory;
+    bool memory_removed;            /* and it may not be free yet */
     VusRing rings[VUS_MAX_RINGS];
     uint32_t num_rings;
     int kicks;                      /* an epoll of kick_fd of running rings */

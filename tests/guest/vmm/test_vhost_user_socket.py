@@ -286,6 +286,26 @@ def test_rings_that_are_not_in_memory(_bench):
         assert running.server.pid == pid
 
 
+def resident(pid):
+    """MiB of the host's memory that a process uses"""
+    text = Path(f'/proc/{pid}/statm').read_text(encoding='ascii')
+    return int(text.split()[1]) * os.sysconf('SC_PAGE_SIZE') >> 20
+
+
+def test_memory_that_is_taken_back_is_free_again(bench):
+    with Running('check-socket') as running, running.connect() as front:
+        front.negotiate()
+        fd = front.keep(os.memfd_create('large'))
+        os.ftruncate(fd, 1 << 40)
+        # QEMU has 96 MiB of bits for each TiB.
+        for _ in range(16):
+            front.send(vu.SET_MEM_TABLE, table(region(size=1 << 40)), [fd])
+        assert front.alive()
+        used = resident(running.server.pid)
+        bench.note(f'{used} MiB after 16 times 1 TiB')
+        assert used < 400, used
+
+
 def test_a_ring_in_use_does_not_change(_bench):
     with Running('check-socket') as running:
         for request, body in ((vu.SET_NUM, vu.RING.pack(0, 8)),
