@@ -143,22 +143,31 @@ static struct vhost_dev *get_vhost(VirtIODevice *vdev)
     return &VHOST_USER_BASE(vdev)->vhost_dev;
 }
 
+/* QEMU maps the descriptors of a ring when it starts the ring. */
+static bool ring_runs(struct vhost_dev *hdev, uint32_t n)
+{
+    return vhost_dev_is_started(hdev) && hdev->vqs[n].desc;
+}
+
 /* The server stops this ring, while others go on: see its ring-reset=on. */
 static void queue_reset(VirtIODevice *vdev, uint32_t n)
 {
     struct vhost_dev *hdev = get_vhost(vdev);
 
-    if (vhost_dev_is_started(hdev)) {
+    if (ring_runs(hdev, n)) {
         vhost_virtqueue_stop(hdev, vdev, &hdev->vqs[n], n);
+        hdev->vqs[n].desc = NULL;
     }
 }
 
+/* A guest may enable a ring that runs. */
 static void queue_enable(VirtIODevice *vdev, uint32_t n)
 {
     struct vhost_dev *hdev = get_vhost(vdev);
 
-    if (vhost_dev_is_started(hdev) &&
+    if (vhost_dev_is_started(hdev) && !ring_runs(hdev, n) &&
         vhost_virtqueue_start(hdev, vdev, &hdev->vqs[n], n) < 0) {
+        hdev->vqs[n].desc = NULL;
         error_report("vhost-user-rdma: cannot start virtqueue %u", n);
     }
 }

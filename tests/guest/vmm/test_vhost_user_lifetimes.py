@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """With vhost-user, a guest reboots or pauses, its VMM or its server ends."""
+import os
 import time
 
 from guestkit.paths import LabError
 from lab import lifetimes
 from lab.lifetimes import stream, works
+from lab.places import PROGRAMS
 from lab.runner import ends_guests
 from lab.vmm import VhostUserPair
 
@@ -32,6 +34,15 @@ def test_a_guest_pauses(bench):
         bench.two.qmp('cont')
     assert job.wait(60).rc == 0, job.peek()
     assert its.wait(60).rc == 0, its.peek()
+
+
+def test_a_guest_enables_virtqueues_twice(bench):
+    device = os.path.basename(bench.one.must(
+        'readlink -f /sys/class/infiniband/*/device').strip())
+    enabled = bench.one.must(f'{PROGRAMS}/enable_queue.py {device}')
+    bench.note(f'{enabled.strip()} virtqueues')
+    assert int(enabled) >= 3
+    works(bench)
 
 
 def test_migration_is_refused(bench):
