@@ -10,6 +10,7 @@
 #include "qapi/error.h"
 #include "qemu/mmap-alloc.h"
 #include "qemu/module.h"
+#include "qemu/range.h"
 #include "qemu/rcu.h"
 #include "qemu/units.h"
 #include "server.h"
@@ -29,12 +30,6 @@ struct VusMemory {
     size_t map_len;
     QLIST_ENTRY(VusMemory) next;
 };
-
-static bool overlap(uint64_t a, uint64_t b, const VusRegion *x,
-                    const VusRegion *y)
-{
-    return a - b < y->size || b - a < x->size;
-}
 
 static bool check_region(const VusMemoryList *list, const VusRegion *r,
                          Error **errp)
@@ -61,14 +56,18 @@ static bool check_region(const VusMemoryList *list, const VusRegion *r,
         return false;
     }
     QLIST_FOREACH(m, list, next) {
-        if (overlap(r->guest_addr, m->region.guest_addr, r, &m->region) ||
-            overlap(r->user_addr, m->region.user_addr, r, &m->region)) {
+        const VusRegion *other = &m->region;
+
+        if (ranges_overlap(r->guest_addr, r->size, other->guest_addr,
+                           other->size) ||
+            ranges_overlap(r->user_addr, r->size, other->user_addr,
+                           other->size)) {
             error_setg(errp, "memory at 0x%" PRIx64 " with 0x%" PRIx64
                        " bytes overlaps that at 0x%" PRIx64, r->guest_addr,
-                       r->size, m->region.guest_addr);
+                       r->size, other->guest_addr);
             return false;
         }
-        total += m->region.size;
+        total += other->size;
         count++;
     }
     if (total > MAX_MEMORY || count > VUS_MAX_REGIONS) {
