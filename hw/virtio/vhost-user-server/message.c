@@ -268,7 +268,7 @@ static bool set_backend_fd(VhostUserServer *s, VusMessage *msg, Error **errp)
         error_setg(errp, "there is no socket");
         return false;
     }
-    vus_ring_set_fd(&s->backend_fd, -1, NULL);
+    vus_fd_close(&s->backend_fd);
     s->backend_fd = take_fd(msg);
     return true;
 }

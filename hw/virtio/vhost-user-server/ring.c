@@ -21,20 +21,12 @@ void vus_rings_init(VhostUserServer *s)
     }
 }
 
-static void close_fd(int *fd)
-{
-    if (*fd >= 0) {
-        close(*fd);
-        *fd = -1;
-    }
-}
-
 void vus_rings_clear(VhostUserServer *s)
 {
     for (uint32_t n = 0; n < VUS_MAX_RINGS; n++) {
-        close_fd(&s->rings[n].kick_fd);
-        close_fd(&s->rings[n].call_fd);
-        close_fd(&s->rings[n].err_fd);
+        vus_fd_close(&s->rings[n].kick_fd);
+        vus_fd_close(&s->rings[n].call_fd);
+        vus_fd_close(&s->rings[n].err_fd);
     }
     vus_rings_init(s);
 }
@@ -49,7 +41,7 @@ static bool is_eventfd(int fd)
 
 bool vus_ring_set_fd(int *place, int fd, Error **errp)
 {
-    close_fd(place);
+    vus_fd_close(place);
     /* QIOChannel has cleared the flag, which the front end may rely on. */
     if (fd >= 0 && (!is_eventfd(fd) ||
                     !g_unix_set_fd_nonblocking(fd, true, NULL))) {

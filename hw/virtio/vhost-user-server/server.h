@@ -13,6 +13,14 @@ static inline VirtIODevice *vus_vdev(VhostUserServer *s)
     return virtio_bus_get_device(&s->bus);
 }
 
+static inline void vus_fd_close(int *fd)
+{
+    if (*fd >= 0) {
+        close(*fd);
+        *fd = -1;
+    }
+}
+
 /* memory.c: guest memory, which the front end has shared */
 
 /* Call before the first region is added. */

@@ -50,7 +50,7 @@ static void disconnect(VhostUserServer *s)
     vus_run_stop(s);
     vus_reset(s);
     vus_rings_clear(s);
-    vus_ring_set_fd(&s->backend_fd, -1, NULL);
+    vus_fd_close(&s->backend_fd);
     vus_memory_clear(s);
     close_fds(&s->msg);
     s->received = 0;
