@@ -139,11 +139,19 @@ static bool remove_region(VhostUserServer *s, VusMessage *msg, Error **errp)
     return vus_memory_remove(s, &msg->body.slot.region, errp);
 }
 
+static bool check_index(uint32_t n, uint32_t num_rings, Error **errp)
+{
+    if (n >= num_rings) {
+        error_setg(errp, "ring %u: expected at most %u", n, num_rings - 1);
+        return false;
+    }
+    return true;
+}
+
 /* Find a ring that must not be in use. */
 static VusRing *idle_ring(VhostUserServer *s, uint32_t n, Error **errp)
 {
-    if (n >= s->num_rings) {
-        error_setg(errp, "ring %u: the device has %u", n, s->num_rings);
+    if (!check_index(n, s->num_rings, errp)) {
         return NULL;
     }
     if (s->rings[n].started) {
@@ -177,15 +185,16 @@ static bool set_base(VhostUserServer *s, VusMessage *msg, Error **errp)
 {
     VusRing *ring = idle_ring(s, msg->body.ring.index, errp);
 
-    if (ring && msg->body.ring.num > UINT16_MAX) {
+    if (!ring) {
+        return false;
+    }
+    if (msg->body.ring.num > UINT16_MAX) {
         error_setg(errp, "ring %u starts at %u: expected at most %u",
                    msg->body.ring.index, msg->body.ring.num, UINT16_MAX);
         return false;
     }
-    if (ring) {
-        ring->base = msg->body.ring.num;
-    }
-    return ring;
+    ring->base = msg->body.ring.num;
+    return true;
 }
 
 static bool get_base(VhostUserServer *s, VusMessage *msg, Error **errp)
@@ -193,8 +202,7 @@ static bool get_base(VhostUserServer *s, VusMessage *msg, Error **errp)
     VirtIODevice *vdev = vus_vdev(s);
     uint32_t n = msg->body.ring.index;
 
-    if (n >= s->num_rings) {
-        error_setg(errp, "ring %u: the device has %u", n, s->num_rings);
+    if (!check_index(n, s->num_rings, errp)) {
         return false;
     }
     /* The device does not have the ring yet if it has not run since. */
@@ -252,8 +260,7 @@ static bool set_enable(VhostUserServer *s, VusMessage *msg, Error **errp)
 {
     uint32_t n = msg->body.ring.index;
 
-    if (n >= VUS_MAX_RINGS) {
-        error_setg(errp, "ring %u: the device has %u", n, s->num_rings);
+    if (!check_index(n, VUS_MAX_RINGS, errp)) {
         return false;
     }
     s->rings[n].enabled = msg->body.ring.num;
