@@ -31,7 +31,7 @@ static void realize(VirtIOPCIProxy *vpci_dev, Error **errp)
 
     virtio_pci_force_virtio_1(vpci_dev);
     if (vpci_dev->nvectors == DEV_NVECTORS_UNSPECIFIED) {
-        /* Only the server knows which rings interrupt. */
+        /* Only the server knows which rings interrupt: allow for all. */
         vpci_dev->nvectors = dev->vdev.parent_obj.num_vqs + 1;
     }
     qdev_realize(DEVICE(&dev->vdev), BUS(&vpci_dev->bus), errp);

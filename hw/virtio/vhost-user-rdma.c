@@ -3,8 +3,9 @@
  * vhost-user-rdma: a virtio-rdma device that another process serves, such as a
  * QEMU with vhost-user-server.
  *
- * QEMU's base class starts and stops the rings. But after the end of the server
- * it aborts when the guest uses the device, and it cannot connect again.
+ * QEMU's base class starts and stops the rings. After the end of the server, it
+ * aborts when the guest uses the device, and cannot connect again. So this file
+ * has its own handlers of the connection.
  */
 #include "qemu/osdep.h"
 #include "hw/qdev-properties.h"
@@ -17,7 +18,7 @@
 #include "standard-headers/linux/virtio_rdma.h"
 #include "system/rdma-series.h"
 
-/* The protocol has no larger numbers, and no larger messages. */
+/* Limits of the protocol: ring indices of eight bits, bytes of a message */
 #define MAX_RINGS 256
 #define CONFIG_SIZE 256
 
@@ -52,7 +53,10 @@ static void set_handlers(VHostUserBase *vub)
                              NULL, true);
 }
 
-/* vhost_user_async_close() says that the device is stopped, but it is not. */
+/*
+ * vhost_user_async_close() clears hdev->started without stopping the device.
+ * The base class stops only a started one.
+ */
 static void stop(VirtIODevice *vdev)
 {
     struct vhost_dev *hdev = &VHOST_USER_BASE(vdev)->vhost_dev;
@@ -67,6 +71,7 @@ static void on_close(DeviceState *dev)
 {
     VHostUserBase *vub = VHOST_USER_BASE(dev);
     VirtIODevice *vdev = VIRTIO_DEVICE(dev);
+    /* vhost_dev_cleanup() clears the pointer without freeing the array. */
     struct vhost_virtqueue *vqs = vub->vhost_dev.vqs;
 
     if (vub->connected) {
@@ -75,14 +80,14 @@ static void on_close(DeviceState *dev)
         vhost_dev_cleanup(&vub->vhost_dev);
         g_free(vqs);
         if (vdev->status & VIRTIO_CONFIG_S_DRIVER_OK) {
-            virtio_error(vdev, "vhost-user-rdma: the server has ended: start "
-                         "it again, then reset the device");
+            virtio_error(vdev, "vhost-user-rdma: the server has disconnected: "
+                         "start it again, then reset the device");
         }
     }
     set_handlers(vub);
 }
 
-/* The base class connects only once. */
+/* The base class sets up vhost_dev only when it is realized. */
 static void on_open(VHostUserBase *vub)
 {
     Error *err = NULL;
@@ -118,7 +123,8 @@ static SetStatusReturn set_status(VirtIODevice *vdev, uint8_t status)
 {
     if (!VHOST_USER_BASE(vdev)->connected) {
         if (status & VIRTIO_CONFIG_S_DRIVER_OK) {
-            virtio_error(vdev, "vhost-user-rdma: there is no server");
+            virtio_error(vdev, "vhost-user-rdma: no server is connected: start "
+                         "it, then reset the device");
         }
         return (SetStatusReturn)0;
     }
@@ -137,7 +143,7 @@ static void set_config(VirtIODevice *vdev, const uint8_t *config)
     /* Nothing in the configuration can be written. */
 }
 
-/* With this, QEMU passes resets on. */
+/* QEMU passes a reset on to the server only if this function exists. */
 static struct vhost_dev *get_vhost(VirtIODevice *vdev)
 {
     return &VHOST_USER_BASE(vdev)->vhost_dev;
@@ -149,7 +155,7 @@ static bool ring_runs(struct vhost_dev *hdev, uint32_t n)
     return vhost_dev_is_started(hdev) && hdev->vqs[n].desc;
 }
 
-/* The server stops this ring, while others go on: see its ring-reset=on. */
+/* With ring-reset=on, the server takes the stop of one ring for its reset. */
 static void queue_reset(VirtIODevice *vdev, uint32_t n)
 {
     struct vhost_dev *hdev = get_vhost(vdev);
@@ -188,7 +194,7 @@ static void realize(DeviceState *dev, Error **errp)
                    vub->vq_size, VIRTQUEUE_MAX_SIZE);
         return;
     }
-    /* With reconnect-ms= the connection may not be there yet. */
+    /* With reconnect-ms=, the chardev may not be connected yet. */
     if (vub->chardev.chr &&
         qemu_chr_fe_wait_connected(&vub->chardev, errp) < 0) {
         return;

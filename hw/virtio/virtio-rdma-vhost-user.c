@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * virtio-rdma-vhost-user: a virtio-rdma device that a front end of vhost-user
- * gives to its guest.
+ * virtio-rdma-vhost-user: a virtio-rdma device for the guest of a vhost-user
+ * front end.
  */
 #include "qemu/osdep.h"
 #include "hw/virtio/vhost-user-server.h"
@@ -19,7 +19,10 @@ struct VirtIORdmaVhostUser {
     VirtIORdma vdev;
 };
 
-/* Defaults: together with commands and events, all rings of the protocol */
+/*
+ * Default limits. With the rings of commands and events, they use all rings
+ * that the protocol can number.
+ */
 #define MAX_CQ 64
 #define MAX_QP 80
 #define MAX_SRQ 30

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * vhost-user-server as QEMU and the device on its bus see it. A subclass has
- * the device.
+ * The qdev of vhost-user-server, and the virtio bus of its device. A subclass
+ * contains the device.
  */
 #include "qemu/osdep.h"
 #include <sys/epoll.h>
@@ -15,7 +15,7 @@
 
 #define TYPE_VHOST_USER_SERVER_BUS "vhost-user-server-bus"
 
-/* Kicks that one turn of the main loop takes */
+/* Kicks that one iteration of the main loop handles */
 #define TURN_KICKS 16
 
 static void on_kicks(void *opaque)
@@ -25,11 +25,14 @@ static void on_kicks(void *opaque)
     int n = epoll_wait(s->kicks, events, TURN_KICKS, 0);
 
     /*
-     * A command may be about a ring that the front end has set up before the
-     * kick, by messages without a reply.
+     * Execute messages first. The command that a kick announces may be about a
+     * ring that the front end set up by messages without a reply.
      */
     vus_socket_run(s);
-    /* Rings that have stopped are kicked when they start. */
+    /*
+     * If these messages stop the device, no kick is lost: vus_ring_watch()
+     * makes the epoll report the eventfd again, since its counter is not 0.
+     */
     for (int i = 0; i < n && s->running; i++) {
         virtio_queue_notify(vus_vdev(s), events[i].data.u32);
     }
@@ -61,8 +64,8 @@ static void device_plugged(DeviceState *dev, Error **errp)
     int n = virtio_get_num_queues(vdev);
 
     if (n > VUS_MAX_RINGS) {
-        error_setg(errp, "%s has %d virtqueues, and vhost-user at most %d: "
-                   "lower the limits that they depend on",
+        error_setg(errp, "%s has %d virtqueues, but vhost-user supports at "
+                   "most %d: lower the properties that add virtqueues",
                    object_get_typename(OBJECT(vdev)), n, VUS_MAX_RINGS);
         return;
     }
@@ -79,7 +82,7 @@ static void device_unplugged(DeviceState *dev)
 void vhost_user_server_plug(VhostUserServer *s, VirtIODevice *vdev,
                             Error **errp)
 {
-    /* Memory for the device is then that of the front end's guest. */
+    /* This makes the device use get_dma_as(): the front end's guest memory. */
     virtio_add_feature(&vdev->host_features, VIRTIO_F_IOMMU_PLATFORM);
     qdev_realize(DEVICE(vdev), BUS(&s->bus), errp);
 }
@@ -97,7 +100,8 @@ static void realize(DeviceState *dev, Error **errp)
     VhostUserServer *s = VHOST_USER_SERVER(dev);
 
     if (!s->path) {
-        error_setg(errp, "path=, the socket to listen on, is missing");
+        error_setg(errp, "path= is missing: expected the path of the socket to "
+                   "listen on");
         return;
     }
     if (!vus_memory_init(s, errp)) {
@@ -145,10 +149,10 @@ static void class_init(ObjectClass *klass, RdmaClassData data)
     dc->vmsd = &vmstate;
     device_class_set_props(dc, properties);
     object_class_property_set_description(klass, "path",
-        "the socket to listen on");
+        "path of the socket to listen on");
     object_class_property_set_description(klass, "ring-reset",
-        "the front end stops a ring that the guest resets, while others go on, "
-        "as vhost-user-rdma-pci does");
+        "the front end stops one ring to reset it, as vhost-user-rdma-pci "
+        "does");
     set_bit(DEVICE_CATEGORY_BRIDGE, dc->categories);
 }
 

@@ -2,9 +2,9 @@
 /*
  * Guest memory, which the front end shares by file descriptors.
  *
- * Each region is an object of its own, because the device may have a buffer in
- * it when the front end takes the region back: the object lives until its last
- * user has left.
+ * Each region is an object. The device may still use a buffer in a region when
+ * the front end removes it, so the object lives until its last user has
+ * released it.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -18,7 +18,7 @@
 #define TYPE_VUS_MEMORY "vhost-user-server-memory"
 OBJECT_DECLARE_SIMPLE_TYPE(VusMemory, VUS_MEMORY)
 
-/* QEMU keeps some bits for each page of memory, even if it is never used. */
+/* QEMU allocates dirty bits for each page of a region, even for unused ones. */
 #define MAX_MEMORY (4 * TiB)
 
 struct VusMemory {
@@ -63,7 +63,7 @@ static bool check_region(const VusMemoryList *list, const VusRegion *r,
             ranges_overlap(r->user_addr, r->size, other->user_addr,
                            other->size)) {
             error_setg(errp, "memory at 0x%" PRIx64 " with 0x%" PRIx64
-                       " bytes overlaps that at 0x%" PRIx64, r->guest_addr,
+                       " bytes overlaps memory at 0x%" PRIx64, r->guest_addr,
                        r->size, other->guest_addr);
             return false;
         }
@@ -71,8 +71,8 @@ static bool check_region(const VusMemoryList *list, const VusRegion *r,
         count++;
     }
     if (total > MAX_MEMORY || count > VUS_MAX_REGIONS) {
-        error_setg(errp, "0x%" PRIx64 " bytes of memory in %u regions: at most "
-                   "0x%" PRIx64 " bytes in %d regions are possible", total,
+        error_setg(errp, "0x%" PRIx64 " bytes of memory in %u regions: "
+                   "expected at most 0x%" PRIx64 " bytes in %d regions", total,
                    count, (uint64_t)MAX_MEMORY, VUS_MAX_REGIONS);
         return false;
     }
@@ -80,8 +80,9 @@ static bool check_region(const VusMemoryList *list, const VusRegion *r,
 }
 
 /*
- * Map @r. Without F_SEAL_SHRINK the front end can end this process by shrinking
- * the file; only files in memory can have seals, so that is not required.
+ * Map a region. If the front end shrinks the file later, an access ends this
+ * process (SIGBUS). F_SEAL_SHRINK would prevent that, but is not required: only
+ * files in memory can have seals.
  */
 static bool map_region(VusMemory *m, int fd, Error **errp)
 {
@@ -94,8 +95,9 @@ static bool map_region(VusMemory *m, int fd, Error **errp)
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
         st.st_size - r->size > INT64_MAX ||
         st.st_size - r->size < r->offset) {
-        error_setg(errp, "memory at 0x%" PRIx64 " with 0x%" PRIx64 " bytes is "
-                   "not in its file", r->guest_addr, r->size);
+        error_setg(errp, "memory at 0x%" PRIx64 " with 0x%" PRIx64 " bytes at "
+                   "0x%" PRIx64 " of its file: expected a regular file with "
+                   "all of them", r->guest_addr, r->size, r->offset);
         return false;
     }
     m->map = mmap(NULL, len, PROT_READ | PROT_WRITE,

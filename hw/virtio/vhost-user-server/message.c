@@ -55,7 +55,7 @@ static bool set_features(VhostUserServer *s, VusMessage *msg, Error **errp)
     if (!(msg->body.u64 & 1ULL << VIRTIO_F_VERSION_1) ||
         !(msg->body.u64 & 1ULL << VUS_F_PROTOCOL)) {
         error_setg(errp, "features 0x%" PRIx64 ": VIRTIO_F_VERSION_1 and "
-                   "VHOST_USER_F_PROTOCOL_FEATURES are missing",
+                   "VHOST_USER_F_PROTOCOL_FEATURES are required",
                    msg->body.u64);
         return false;
     }
@@ -128,7 +128,7 @@ static bool get_max_slots(VhostUserServer *s, VusMessage *msg, Error **errp)
 static bool add_region(VhostUserServer *s, VusMessage *msg, Error **errp)
 {
     if (!msg->nfds) {
-        error_setg(errp, "there is no file descriptor");
+        error_setg(errp, "the file descriptor of the memory is missing");
         return false;
     }
     return vus_memory_add(s, &msg->body.slot.region, msg->fds[0], errp);
@@ -155,7 +155,7 @@ static VusRing *idle_ring(VhostUserServer *s, uint32_t n, Error **errp)
         return NULL;
     }
     if (s->rings[n].started) {
-        error_setg(errp, "ring %u is in use", n);
+        error_setg(errp, "ring %u is in use: stop it by GET_VRING_BASE", n);
         return NULL;
     }
     return &s->rings[n];
@@ -205,11 +205,11 @@ static bool get_base(VhostUserServer *s, VusMessage *msg, Error **errp)
     if (!check_index(n, s->num_rings, errp)) {
         return false;
     }
-    /* The device does not have the ring yet if it has not run since. */
+    /* A ring that has not run keeps the base of SET_VRING_BASE. */
     if (virtio_queue_get_desc_addr(vdev, n)) {
         s->rings[n].base = virtio_queue_get_last_avail_idx(vdev, n);
     }
-    /* The device must not use the ring from here on. */
+    /* After the reply, the guest may reuse the memory of the ring. */
     if (s->running && !vus_run_reset_ring(s, n)) {
         vus_run_stop(s);
     }
@@ -229,8 +229,8 @@ static bool set_kick(VhostUserServer *s, VusMessage *msg, Error **errp)
         return false;
     }
     if (!msg->nfds) {
-        error_setg(errp, "there is no file descriptor: the device does not "
-                   "poll rings");
+        error_setg(errp, "the eventfd is missing: the device does not poll "
+                   "rings");
         return false;
     }
     if (!vus_ring_set_fd(&ring->kick_fd, take_fd(msg), errp)) {
@@ -241,7 +241,10 @@ static bool set_kick(VhostUserServer *s, VusMessage *msg, Error **errp)
                                        : vus_run_update(s, errp);
 }
 
-/* A front end may have more rings than the device. */
+/*
+ * A front end may have more rings than the device. So SET_VRING_CALL,
+ * SET_VRING_ERR and SET_VRING_ENABLE accept each index of eight bits.
+ */
 static bool set_call(VhostUserServer *s, VusMessage *msg, Error **errp)
 {
     VusRing *ring = &s->rings[msg->body.u64 & RING_INDEX_MASK];
@@ -272,7 +275,7 @@ static bool set_backend_fd(VhostUserServer *s, VusMessage *msg, Error **errp)
     struct stat st;
 
     if (!msg->nfds || fstat(msg->fds[0], &st) < 0 || !S_ISSOCK(st.st_mode)) {
-        error_setg(errp, "there is no socket");
+        error_setg(errp, "expected the file descriptor of a socket");
         return false;
     }
     vus_fd_close(&s->backend_fd);
@@ -289,7 +292,8 @@ static bool check_config(VhostUserServer *s, VusMessage *msg, Error **errp)
     if (size > VUS_MAX_CONFIG || offset > len || size > len - offset ||
         msg->header.size != offsetof(typeof(msg->body.config), data[size])) {
         error_setg(errp, "%u bytes at %u of the configuration in a body of %u "
-                   "bytes: it has %zu bytes, and a message at most %d",
+                   "bytes: expected a range in its %zu bytes, at most %d bytes "
+                   "long",
                    size, offset, msg->header.size, len, VUS_MAX_CONFIG);
         return false;
     }
@@ -337,7 +341,10 @@ typedef struct VusRequest {
 #define CONFIG_MIN offsetof(typeof(((VusMessage *)0)->body.config), data)
 #define TABLE_MIN offsetof(typeof(((VusMessage *)0)->body.table), regions)
 
-/* By their numbers in the protocol. Others are for features not offered. */
+/*
+ * Indexed by the protocol's number of the request. Missing requests need
+ * features that the server does not offer.
+ */
 static const VusRequest requests[] = {
     [1] = { "GET_FEATURES", get_features },
     [2] = { "SET_FEATURES", set_features, BODY(u64), BODY(u64) },
@@ -381,8 +388,8 @@ bool vus_message_check(const VusMessage *msg, Error **errp)
         return false;
     }
     if (!request) {
-        error_setg(errp, "request %u: it needs a feature that is not offered",
-                   header->request);
+        error_setg(errp, "request %u is unknown, or needs a feature that is "
+                   "not offered", header->request);
         return false;
     }
     if (header->size < request->min || header->size > request->max) {

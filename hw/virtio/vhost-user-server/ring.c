@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Rings as the front end describes them, and the file descriptors that signal
- * for them
+ * Rings as the front end describes them, and their eventfds
  */
 #include "qemu/osdep.h"
 #include <glib-unix.h>
@@ -35,14 +34,17 @@ static bool is_eventfd(int fd)
 {
     struct stat st;
 
-    /* An anonymous inode has no type. */
+    /* An eventfd is an anonymous inode, which has no file type. */
     return !fstat(fd, &st) && !(st.st_mode & S_IFMT);
 }
 
 bool vus_ring_set_fd(int *place, int fd, Error **errp)
 {
     vus_fd_close(place);
-    /* QIOChannel has cleared the flag, which the front end may rely on. */
+    /*
+     * Set O_NONBLOCK, which both sides share, again: the front end may rely on
+     * it, and QIOChannel clears it on receipt.
+     */
     if (fd >= 0 && (!is_eventfd(fd) ||
                     !g_unix_set_fd_nonblocking(fd, true, NULL))) {
         close(fd);
@@ -58,7 +60,7 @@ bool vus_ring_locate(VhostUserServer *s, uint32_t n, Error **errp)
     VusRing *ring = &s->rings[n];
     const struct vhost_vring_addr *addr = &ring->addr;
     uint32_t most = virtio_queue_get_max_num(vus_vdev(s), n);
-    /* With the words for the event index */
+    /* Including the words for VIRTIO_F_EVENT_IDX */
     uint64_t avail_len = sizeof(uint16_t) * (3 + (uint64_t)ring->num);
     uint64_t used_len = sizeof(uint16_t) * 3 + 8 * (uint64_t)ring->num;
 
@@ -67,15 +69,17 @@ bool vus_ring_locate(VhostUserServer *s, uint32_t n, Error **errp)
                    "%u", n, ring->num, most);
         return false;
     }
+    /* QEMU takes a ring with descriptors at guest address 0 for unused. */
     if (!vus_memory_find(s, addr->desc_user_addr, 16 * (uint64_t)ring->num,
                          &ring->desc) ||
         !vus_memory_find(s, addr->avail_user_addr, avail_len, &ring->avail) ||
         !vus_memory_find(s, addr->used_user_addr, used_len, &ring->used) ||
         !ring->desc || (ring->desc & 15) || (ring->avail & 1) ||
         (ring->used & 3)) {
-        error_setg(errp, "ring %u with %u entries at 0x%" PRIx64 ", 0x%" PRIx64
-                   " and 0x%" PRIx64 " is not in the memory of the guest, or "
-                   "not aligned", n, ring->num,
+        error_setg(errp, "ring %u with %u entries has descriptors at 0x%" PRIx64
+                   ", available ring at 0x%" PRIx64 ", used ring at 0x%" PRIx64
+                   ": expected them in the memory of the guest, aligned to 16, "
+                   "2 and 4, the descriptors not at address 0", n, ring->num,
                    (uint64_t)addr->desc_user_addr,
                    (uint64_t)addr->avail_user_addr,
                    (uint64_t)addr->used_user_addr);
@@ -87,8 +91,8 @@ bool vus_ring_locate(VhostUserServer *s, uint32_t n, Error **errp)
 bool vus_ring_watch(VhostUserServer *s, uint32_t n, Error **errp)
 {
     /*
-     * Each kick is an edge. A read of the counter could wait, since the front
-     * end may clear O_NONBLOCK.
+     * Each kick is an edge, so that the server never reads the counter. A read
+     * could block, because the front end may clear O_NONBLOCK.
      */
     struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.u32 = n };
 
@@ -107,15 +111,15 @@ void vus_ring_unwatch(VhostUserServer *s, uint32_t n)
 }
 
 /*
- * The front end may have cleared O_NONBLOCK, which both sides share: do not
- * write to a full eventfd, which has signalled already.
+ * Do not write to a full eventfd, which has signalled already. The write could
+ * block, because the front end may clear O_NONBLOCK, which both sides share.
  */
 static void signal_fd(int fd)
 {
     static const uint64_t one = 1;
-    struct pollfd place = { .fd = fd, .events = POLLOUT };
+    struct pollfd pfd = { .fd = fd, .events = POLLOUT };
 
-    if (fd >= 0 && poll(&place, 1, 0) > 0 && (place.revents & POLLOUT)) {
+    if (fd >= 0 && poll(&pfd, 1, 0) > 0 && (pfd.revents & POLLOUT)) {
         ssize_t ignored G_GNUC_UNUSED = write(fd, &one, sizeof(one));
     }
 }

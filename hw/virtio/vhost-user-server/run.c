@@ -3,9 +3,9 @@
  * Start, stop and reset of the device.
  *
  * A front end does not pass the device status on. It stops the rings when the
- * guest resets the device, and also when the VM pauses. So stopped rings only
- * stop the device. If the rings then start where they have stopped, the device
- * goes on; otherwise the guest has reset it.
+ * guest resets the device, and also when the VM pauses. So a stop of the rings
+ * only stops the device. If the rings start again where they stopped, the
+ * device continues with its state. Otherwise the guest has reset the device.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -14,7 +14,7 @@
 
 uint64_t vus_features(VhostUserServer *s)
 {
-    /* Addresses are those of the guest's memory, without an IOMMU. */
+    /* Rings have guest addresses: the server handles no IOTLB messages. */
     uint64_t missing = 1ULL << VIRTIO_F_IOMMU_PLATFORM |
                        1ULL << VIRTIO_F_RING_PACKED;
 
@@ -26,6 +26,7 @@ uint64_t vus_features(VhostUserServer *s)
 
 static uint64_t guest_features(VhostUserServer *s)
 {
+    /* VIRTIO_F_IOMMU_PLATFORM makes the device use get_dma_as(). */
     return (s->features & ~(1ULL << VUS_F_PROTOCOL)) |
            1ULL << VIRTIO_F_IOMMU_PLATFORM;
 }
@@ -60,8 +61,8 @@ void vus_run_stop(VhostUserServer *s)
     virtio_set_status(vdev, vdev->status & ~VIRTIO_CONFIG_S_DRIVER_OK);
 }
 
-/* Whether the device can go on with a ring as it is. */
-static bool goes_on(VhostUserServer *s, uint32_t n)
+/* Whether the device can continue with a ring that it has used */
+static bool ring_can_continue(VhostUserServer *s, uint32_t n)
 {
     VirtIODevice *vdev = vus_vdev(s);
     const VusRing *ring = &s->rings[n];
@@ -77,7 +78,7 @@ static bool goes_on(VhostUserServer *s, uint32_t n)
            ring->base == virtio_queue_get_last_avail_idx(vdev, n);
 }
 
-static bool all_go_on(VhostUserServer *s)
+static bool device_can_continue(VhostUserServer *s)
 {
     VirtIODevice *vdev = vus_vdev(s);
 
@@ -86,7 +87,7 @@ static bool all_go_on(VhostUserServer *s)
         return false;
     }
     for (uint32_t n = 0; n < s->num_rings; n++) {
-        if (!goes_on(s, n)) {
+        if (!ring_can_continue(s, n)) {
             return false;
         }
     }
@@ -102,7 +103,7 @@ static bool negotiate(VhostUserServer *s, Error **errp)
     if (virtio_set_features(vdev, guest_features(s)) < 0 ||
         virtio_set_status(vdev, status | VIRTIO_CONFIG_S_FEATURES_OK) < 0) {
         error_setg(errp, "the device refuses the features 0x%" PRIx64
-                   ", and offers 0x%" PRIx64, s->features, vus_features(s));
+                   ": it offers 0x%" PRIx64, s->features, vus_features(s));
         return false;
     }
     return true;
@@ -127,7 +128,7 @@ static bool set_rings(VhostUserServer *s, Error **errp)
             return false;
         }
     }
-    if (!all_go_on(s)) {
+    if (!device_can_continue(s)) {
         vus_reset(s);
         if (!negotiate(s, errp)) {
             return false;
@@ -158,6 +159,7 @@ bool vus_run_reset_ring(VhostUserServer *s, uint32_t n)
 {
     VirtIODevice *vdev = vus_vdev(s);
 
+    /* The device cannot run without ring 0: see may_run(). */
     if (!s->running || !n ||
         !virtio_vdev_has_feature(vdev, VIRTIO_F_RING_RESET)) {
         return false;
@@ -188,8 +190,8 @@ static bool start(VhostUserServer *s, Error **errp)
 }
 
 /*
- * A front end starts all rings and then enables them, one by one. Ring 0 always
- * exists.
+ * A front end starts all rings, and then enables them one by one. So the device
+ * waits until each started ring is enabled. Each device has ring 0.
  */
 static bool may_run(VhostUserServer *s)
 {

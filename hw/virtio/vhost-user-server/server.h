@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The files of vhost-user-server. The front end is not trusted. Everything runs
- * in the main loop.
+ * Interfaces between the files of vhost-user-server. No file trusts the front
+ * end. All functions run in the main loop.
  */
 #ifndef HW_VIRTIO_VHOST_USER_SERVER_H
 #define HW_VIRTIO_VHOST_USER_SERVER_H
@@ -40,35 +40,35 @@ bool vus_memory_find(VhostUserServer *s, uint64_t user_addr, uint64_t len,
 /* ring.c: rings, and the file descriptors that signal for them */
 
 void vus_rings_init(VhostUserServer *s);
-/* Close all descriptors, and forget what the front end has set. */
+/* Close all descriptors, and reset the state of all rings. */
 void vus_rings_clear(VhostUserServer *s);
-/* Take ownership of @fd, an eventfd or -1. */
+/* Replace *@place by @fd, an eventfd or -1. Takes ownership of @fd. */
 bool vus_ring_set_fd(int *place, int fd, Error **errp);
-/* Translate the addresses of a ring, and check that it is in memory. */
+/* Translate the addresses of a ring. Fails unless it is in guest memory. */
 bool vus_ring_locate(VhostUserServer *s, uint32_t n, Error **errp);
 bool vus_ring_watch(VhostUserServer *s, uint32_t n, Error **errp);
 void vus_ring_unwatch(VhostUserServer *s, uint32_t n);
 /* Interrupt the guest for ring @n. */
 void vus_ring_call(VhostUserServer *s, uint32_t n);
-/* Report that the device is broken. */
+/* Signal the error eventfds of all rings: the device is broken. */
 void vus_rings_fail(VhostUserServer *s);
 
 /* run.c: start, stop and reset the device */
 
-/* The vector of configuration changes; that of a ring is its number. */
+/* Vector of configuration changes. The vector of a ring is its number. */
 #define VUS_CONFIG_VECTOR VIRTIO_QUEUE_MAX
 
 /* VHOST_USER_F_PROTOCOL_FEATURES */
 #define VUS_F_PROTOCOL 30
-/* Features that front ends see */
+/* Features that the server offers to front ends */
 uint64_t vus_features(VhostUserServer *s);
-/* Start or stop the device if the state of the rings asks for it. */
+/* Start or stop the device, whichever the state of the rings demands. */
 bool vus_run_update(VhostUserServer *s, Error **errp);
 /* Start a ring while the device runs. */
 bool vus_run_add_ring(VhostUserServer *s, uint32_t n, Error **errp);
 /*
- * Reset a ring that stops while others go on. Returns false if that is not a
- * reset: the device has to stop.
+ * Reset a ring that the front end stops while the device runs. Returns false if
+ * this stop does not mean a reset: the caller has to stop the device.
  */
 bool vus_run_reset_ring(VhostUserServer *s, uint32_t n);
 void vus_run_stop(VhostUserServer *s);
@@ -78,7 +78,7 @@ void vus_reset(VhostUserServer *s);
 
 /* Check the header of a message, before its body arrives. */
 bool vus_message_check(const VusMessage *msg, Error **errp);
-/* Execute a request. Sets msg->reply if it has a reply of its own. */
+/* Execute a request. Sets msg->reply if the front end expects a reply. */
 bool vus_message_execute(VhostUserServer *s, VusMessage *msg, Error **errp);
 
 /* socket.c: the connection with the front end */
@@ -87,7 +87,7 @@ bool vus_socket_listen(VhostUserServer *s, Error **errp);
 void vus_socket_close(VhostUserServer *s);
 /* Execute the messages that have arrived. */
 void vus_socket_run(VhostUserServer *s);
-/* Tell the front end that the configuration has changed. */
+/* Notify the front end that the configuration space has changed. */
 void vus_socket_notify_config(VhostUserServer *s);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The connection with the front end: one at a time. After its end the device is
- * reset, and the next front end may connect.
+ * The connection to the front end. One front end is connected at a time. When
+ * its connection ends, the server resets the device and accepts the next one.
  *
- * QEMU has util/vhost-user-server.c for its block export. It aborts if a client
- * passes a file descriptor that cannot be made non-blocking, loses descriptors
- * of a message that has too many, and spins if the client reads no replies.
+ * QEMU's util/vhost-user-server.c does not fit. It aborts if a client passes a
+ * file descriptor that cannot be made non-blocking, loses descriptors of a
+ * message that has too many, and spins if the client reads no replies.
  */
 #include "qemu/osdep.h"
 #include "hw/qdev-core.h"
@@ -16,13 +16,14 @@
 #include "qemu/timer.h"
 #include "server.h"
 
+/* Version 1 of the protocol, and the bit of a reply */
 #define FLAGS_REPLY (1 | 4)
 #define FLAGS_NOTIFY 1
 #define BACKEND_CONFIG_CHANGE 2
 
 /*
- * Parts of messages that one turn of the main loop takes: enough to start all
- * rings, each of which needs up to ten messages of two parts.
+ * Headers and bodies that one iteration of the main loop reads: enough to start
+ * all rings, each of which needs up to ten messages with a body.
  */
 #define TURN_PARTS (20 * VUS_MAX_RINGS)
 /* Time that they take. Changes of memory are slow. */
@@ -63,7 +64,7 @@ static void disconnect(VhostUserServer *s)
     }
 }
 
-/* The front end waits for the reply, so there is room for it. */
+/* Never waits: a front end that reads its replies leaves room for them. */
 static bool send_reply(VhostUserServer *s, Error **errp)
 {
     VusMessage *msg = &s->msg;
@@ -83,9 +84,10 @@ static bool send_reply(VhostUserServer *s, Error **errp)
 }
 
 /*
- * Check a file descriptor. A connection does not end while the server holds the
- * other end of it, be it in the queue of another socket. No other front end
- * could connect then. No socket may be listening later: a connected one cannot.
+ * Refuse a socket by which the connection could outlive the front end. If the
+ * server holds the front end's own end, it never sees a hang-up, and accepts no
+ * other front end. That end may be in the queue of another socket, also of one
+ * that listens later. A connected socket cannot listen.
  */
 static bool check_fd(VhostUserServer *s, int fd, Error **errp)
 {
@@ -103,17 +105,19 @@ static bool check_fd(VhostUserServer *s, int fd, Error **errp)
     if (getpeername(fd, (struct sockaddr *)&peer, &peer_len) < 0 ||
         getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_len) < 0 ||
         type != SOCK_STREAM || shutdown(fd, SHUT_RD) < 0) {
-        error_setg(errp, "a socket that is not a connected stream");
+        error_setg(errp, "a file descriptor is a socket, but not a connected "
+                   "stream");
         return false;
     }
-    /* This closes file descriptors in the queue. Nothing can follow. */
+    /* recv() closes descriptors in the queue. SHUT_RD lets nothing follow. */
     do {
         n = recv(fd, queued, sizeof(queued), MSG_DONTWAIT);
     } while (n > 0);
-    /* Writes fail if nothing can be read at the other end. */
+    /* SHUT_RD of the front end's own end makes writes to it fail. */
     if (send(s->client->fd, "", 0, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
         error_setg_errno(errp, errno, "cannot write to the front end after it "
-                         "has passed a socket, which may be its own");
+                         "passed a socket, which may be its own end of the "
+                         "connection");
         return false;
     }
     return true;
@@ -143,16 +147,15 @@ static bool keep_fds(VusMessage *msg, int *fds, size_t n, Error **errp)
     }
     g_free(fds);
     if (!fits) {
-        error_setg(errp, "a message with more than %d file descriptors",
+        error_setg(errp, "a message has more than %d file descriptors",
                    VUS_MAX_FDS);
     }
     return fits;
 }
 
 /*
- * Read the next part of a message: its header, then its body. Returns the
- * number of bytes, 0 at the end of the connection, QIO_CHANNEL_ERR_BLOCK, or
- * -1.
+ * Read more of the header, then more of the body. Returns the number of bytes,
+ * 0 at the end of the connection, QIO_CHANNEL_ERR_BLOCK, or -1.
  */
 static ssize_t read_part(VhostUserServer *s, Error **errp)
 {
@@ -188,8 +191,8 @@ static bool is_complete(const VhostUserServer *s)
 }
 
 /*
- * Execute the next message if it is there. Returns 1 if there was a part of
- * one, 0 if there was nothing, -1 if the connection has to end.
+ * Read a part of a message. Execute the message when it is complete. Returns 1
+ * after a part, 0 if nothing has arrived, -1 if the connection has to end.
  */
 static int receive(VhostUserServer *s, Error **errp)
 {
@@ -227,7 +230,7 @@ void vus_socket_run(VhostUserServer *s)
     }
     if (ret < 0) {
         if (err) {
-            error_reportf_err(err, "%s: the front end is disconnected: ",
+            error_reportf_err(err, "%s: disconnecting the front end: ",
                               s->path);
         }
         disconnect(s);
@@ -244,7 +247,7 @@ static void on_connect(QIONetListener *listener, QIOChannelSocket *client,
 {
     VhostUserServer *s = opaque;
 
-    /* Others wait in the queue of the socket. */
+    /* Other front ends wait in the backlog of the listening socket. */
     qio_net_listener_set_client_func(s->listener, NULL, NULL, NULL);
     s->client = client;
     object_ref(client);
@@ -288,7 +291,7 @@ void vus_socket_notify_config(VhostUserServer *s)
         .flags = FLAGS_NOTIFY,
     };
 
-    /* If there is no room, the front end has not read the last one. */
+    /* Without room, an earlier notification is still unread, and suffices. */
     if (s->backend_fd >= 0) {
         send(s->backend_fd, &header, sizeof(header),
              MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * vhost-user-server: a virtio transport whose driver is at the other end of a
- * vhost-user socket. A subclass has the device, which can be any virtio device.
+ * vhost-user socket. A subclass contains the device, which can be any virtio
+ * device.
  */
 #ifndef INCLUDE_HW_VIRTIO_VHOST_USER_SERVER_H
 #define INCLUDE_HW_VIRTIO_VHOST_USER_SERVER_H
@@ -19,10 +20,10 @@ OBJECT_DECLARE_TYPE(VhostUserServer, VhostUserServerClass, VHOST_USER_SERVER)
 /* The index of a ring has eight bits in SET_VRING_KICK and SET_VRING_CALL. */
 #define VUS_MAX_RINGS 256
 #define VUS_MAX_FDS 8
-/* What SET_MEM_TABLE can describe, and what ADD_MEM_REG may add */
+/* Regions in one SET_MEM_TABLE, and in total with ADD_MEM_REG */
 #define VUS_TABLE_REGIONS 8
 #define VUS_MAX_REGIONS 509
-/* The limit of the protocol */
+/* Bytes of the configuration space in one message: the protocol's limit */
 #define VUS_MAX_CONFIG 256
 
 /* Messages, in the byte order of the host */
@@ -62,9 +63,9 @@ typedef struct VusMessage {
             uint8_t data[VUS_MAX_CONFIG];
         } config;
     } body;
-    int fds[VUS_MAX_FDS];           /* -1: a handler has taken it */
+    int fds[VUS_MAX_FDS];           /* -1: a handler owns the descriptor */
     uint32_t nfds;
-    bool reply;                     /* the handler has filled the body */
+    bool reply;                     /* send the body as the reply */
 } VusMessage;
 
 typedef struct VusMemory VusMemory;
@@ -77,17 +78,17 @@ typedef struct VusRing {
     struct vhost_vring_addr addr;
     bool started;                   /* from SET_VRING_KICK to GET_VRING_BASE */
     bool enabled;
-    int kick_fd;                    /* or -1, like the others */
+    int kick_fd;                    /* -1 if not set, like the next two */
     int call_fd;
     int err_fd;
-    /* @addr in guest memory, for the start */
+    /* Guest addresses of @addr, from vus_ring_locate() */
     hwaddr desc, avail, used;
 } VusRing;
 
 struct VhostUserServerClass {
     DeviceClass parent_class;
 
-    /* Realizes the device. The bus is there. */
+    /* Realize the device by vhost_user_server_plug(), when the bus exists. */
     void (*plug)(VhostUserServer *s, Error **errp);
 };
 
@@ -103,21 +104,21 @@ struct VhostUserServer {
 
     QIONetListener *listener;
     QIOChannelSocket *client;       /* or NULL */
-    VusMessage msg;                 /* the one that arrives */
-    size_t received;                /* bytes of it */
+    VusMessage msg;                 /* the message that is being received */
+    size_t received;                /* bytes of @msg */
 
-    uint64_t features;              /* of SET_FEATURES */
+    uint64_t features;              /* from SET_FEATURES */
     uint64_t protocol_features;
     VusMemoryList memory;
     bool memory_removed;            /* and it may not be free yet */
     VusRing rings[VUS_MAX_RINGS];
     uint32_t num_rings;
-    int kicks;                      /* an epoll of kick_fd of running rings */
-    int backend_fd;                 /* messages to the front end, or -1 */
+    int kicks;                      /* epoll of each running ring's kick_fd */
+    int backend_fd;                 /* socket of the server's requests, or -1 */
     bool running;
 };
 
-/* For VhostUserServerClass.plug() */
+/* Realize @vdev on the bus of @s. VhostUserServerClass.plug() calls this. */
 void vhost_user_server_plug(VhostUserServer *s, VirtIODevice *vdev,
                             Error **errp);
 
