@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Properties that are fields of an object.
+ * Properties whose values are fields of an object
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -17,7 +17,7 @@ static const char *const types[] = {
     [RDMA_SETTING_COUNTER] = "uint64",
 };
 
-/* Read the value from @v to @field, or the other way. */
+/* An input visitor sets @field, an output visitor reads it. */
 static bool visit(Visitor *v, const RdmaSetting *s, void *field, Error **errp)
 {
     switch (s->type) {
@@ -54,7 +54,7 @@ static bool check_range(Object *obj, const RdmaSetting *s, uint32_t value,
     return false;
 }
 
-/* @opaque: the RdmaSetting */
+/* @opaque is the RdmaSetting, as in set_setting(). */
 static void get_setting(Object *obj, Visitor *v, const char *name,
                         void *opaque, Error **errp)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Properties that are fields of an object, described by a table.
+ * Properties whose values are fields of an object, described by a table.
  */
 #ifndef SYSTEM_RDMA_SETTING_H
 #define SYSTEM_RDMA_SETTING_H
@@ -20,14 +20,14 @@ typedef struct RdmaSetting {
     const char *name;
     RdmaSettingType type;
     size_t offset;                  /* in the object */
-    /* RDMA_SETTING_UINT32 only: the range, besides 0; @max 0: any number */
+    /* For UINT32: the range, in addition to 0. With @max 0, any number. */
     uint32_t min, max;
     const char *description;
 } RdmaSetting;
 
 /*
- * Add @n properties, with a table that exists as long as the class. Those of an
- * RdmaBackend cannot be set while a device uses it.
+ * Add @n properties. The table @settings must live as long as the class.
+ * Properties of an RdmaBackend cannot be set while a device uses the backend.
  */
 void rdma_settings_add(ObjectClass *oc, const RdmaSetting *settings, size_t n);
 
