@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzzer of the socket of virtio-rdma-server: the VMM is the attacker.
+ * Fuzzer of the socket of virtio-rdma-server. The attacker is the VMM.
  *
- * Each input is a connection. After it the server accepts the next one, and
- * tells it the same number of regions.
+ * Each input is a connection. After its end, the server must accept another
+ * connection, and must still report the same number of regions.
  */
 #include "qemu/osdep.h"
 #include <sys/eventfd.h>
@@ -18,26 +18,27 @@
 
 typedef struct FuzzClient {
     int fd;
-    int memory;                     /* that of the last DMA_MAP */
+    int memory;                     /* memfd of the last DMA_MAP, or -1 */
 } FuzzClient;
 
 static char *path;
 
-/* Read all replies, so that the server never waits for room. */
-static size_t drain(FuzzClient *c, void *reply, size_t size)
+/*
+ * Read all replies, so that the server never waits for room. Copy the first to
+ * @reply, if that is not NULL.
+ */
+static void drain(FuzzClient *c, void *reply, size_t size)
 {
-    uint8_t rest[4096];
-    size_t len = 0;
+    uint8_t data[4096];
     ssize_t n;
 
     fuzz_settle();
-    while ((n = recv(c->fd, rest, sizeof(rest), MSG_DONTWAIT)) > 0) {
-        if (!len && reply) {
-            memcpy(reply, rest, MIN(n, size));
+    while ((n = recv(c->fd, data, sizeof(data), MSG_DONTWAIT)) > 0) {
+        if (reply) {
+            memcpy(reply, data, MIN(n, size));
+            reply = NULL;
         }
-        len += n;
     }
-    return len;
 }
 
 static void put_message(FuzzClient *c, uint16_t cmd, const void *body,
@@ -99,7 +100,7 @@ static size_t get_info(FuzzClient *c)
     return reply.info.num_regions;
 }
 
-/* Map memory that is mostly of a usual size and place. */
+/* Map memory. Most inputs choose a valid size and address. */
 static size_t dma_map(FuzzClient *c, FuzzIn *in, void *body, int *fd)
 {
     uint8_t sel = in_u8(in);
@@ -233,7 +234,7 @@ static void send_one(FuzzClient *c, FuzzIn *in)
         close(fds[--n]);
     }
     if (size_error > 0) {
-        /* The server waits for the rest: there is none. */
+        /* The server waits for the rest: let it see the end instead. */
         shutdown(c->fd, SHUT_WR);
     }
     drain(c, NULL, 0);
