@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A guest reboots, its VMM ends: what tests of all kinds of servers do."""
+"""Steps that tests of all kinds of servers share: a guest reboots, its VMM
+ends, its server ends."""
 from guestkit.adapter import address, net_up
 
 PORT = 18515    # of perftest
@@ -51,3 +52,18 @@ def end_vmm(bench):
         bench.pair.wait(2)
         works(bench)
     assert [server.pid for server in bench.pair.servers] == servers
+
+
+def end_server(bench):
+    """The server of guest 2 ends. Programs in both guests see errors."""
+    vm = bench.two
+    client, server = stream(bench)
+    assert bench.pair.servers[1].kill() == 128 + 9
+    # The client's retransmits time out.
+    assert client.wait(40).rc not in (0, None)
+    server.kill()
+    server.wait(40)
+    its = vm.run(bench.where(vm, 'ibv_rc_pingpong -d {} -g {}'), 40)
+    assert its.rc not in (0, None), str(its)
+    assert 'the device needs a reset' in vm.kernel_log()
+    assert bench.one.run('ibv_devinfo').ok
