@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Debian's Prometheus, which scrapes vrdma-exporter."""
+"""Run Debian's Prometheus, which scrapes vrdma-exporter."""
 import contextlib
 import json
 import shutil
@@ -33,13 +33,13 @@ def free_port():
 
 
 class Prometheus:
-    """A running server."""
+    """A running Prometheus, which listens on a port of 127.0.0.1."""
 
     def __init__(self, port):
         self.port = port
 
     def query(self, expression):
-        """Return [(labels, value)] of an instant query."""
+        """Run an instant query. Return [(labels, value)]."""
         words = urllib.parse.urlencode({'query': expression})
         with urllib.request.urlopen(
                 f'http://127.0.0.1:{self.port}/api/v1/query?{words}',
@@ -49,7 +49,7 @@ class Prometheus:
                 for row in answer['data']['result']]
 
     def wait_for(self, expression, wanted=lambda rows: rows, seconds=40):
-        """Repeat a query until its result is a wanted one; that result."""
+        """Repeat a query until wanted() accepts its result. Return that."""
         end = time.monotonic() + seconds
         while True:
             with contextlib.suppress(OSError):
@@ -57,15 +57,15 @@ class Prometheus:
                 if wanted(rows):
                     return rows
                 if time.monotonic() > end:
-                    raise LabError(f'{expression}: {rows}')
+                    raise LabError(f'{expression} is {rows} after {seconds} s')
             if time.monotonic() > end:
-                raise LabError('Prometheus does not answer')
+                raise LabError(f'Prometheus did not answer in {seconds} s')
             time.sleep(0.3)
 
 
 @contextlib.contextmanager
 def running(monitors):
-    """Run the exporter for a directory of monitors, and Prometheus."""
+    """Run Prometheus, and the exporter for a directory of monitors."""
     program = shutil.which('prometheus')
     if not program:
         raise Skip('no Prometheus: install prometheus')

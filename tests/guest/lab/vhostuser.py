@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A front end of vhost-user, for messages that no VMM sends. It can also drive
-the control queue of an adapter, without a guest."""
+"""A front end of vhost-user, which sends messages that no VMM sends, and
+drives the control queue of an adapter without a guest."""
 import mmap
 import os
 import socket
@@ -15,11 +15,13 @@ GET_CONFIG, SET_CONFIG, RESET_DEVICE = 24, 25, 34
 GET_MAX_SLOTS, ADD_REGION, REMOVE_REGION = 36, 37, 38
 
 HEADER = struct.Struct('=III')      # request, flags, size
-REGION = struct.Struct('=QQQQ')     # guest address, size, own address, offset
+# Guest address, size, user address (of the front end), offset in the file
+REGION = struct.Struct('=QQQQ')
 RING = struct.Struct('=II')         # ring, value
 ADDR = struct.Struct('=IIQQQQ')     # ring, flags, desc, used, avail, log
 VERSION, NEED_REPLY = 1, 8
-# Own addresses differ from the guest's, so that the server cannot mix them up.
+# User addresses are the front end's. They differ from guest addresses, so that
+# a server that mixes them up fails.
 BASE = 0x7f0000000000
 GUEST = 0x100000
 MEMORY = 1 << 20
@@ -29,26 +31,26 @@ def u64(value):
     return struct.pack('=Q', value)
 
 
-def region(guest=GUEST, size=MEMORY, own=BASE, offset=0):
-    return REGION.pack(guest, size, own, offset)
+def region(guest=GUEST, size=MEMORY, user=BASE, offset=0):
+    return REGION.pack(guest, size, user, offset)
 
 
 def table(*regions):
     return struct.pack('=II', len(regions), 0) + b''.join(regions)
 
 
-def addresses(ring, own=BASE):
-    """The body of SET_ADDR for a ring with 16 entries."""
-    at = own + ring * 0x2000
+def addresses(ring):
+    """Return the body of SET_ADDR for a ring with 16 entries."""
+    at = BASE + ring * 0x2000
     return ADDR.pack(ring, 0, at, at + 0x1800, at + 0x1000, 0)
 
 
 class FrontEnd:
-    """A connection to a server. No answer takes more than ten seconds."""
+    """A connection to a server, which must answer within ten seconds."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
-        # The server answers only after it has done with another front end.
+        # Without a timeout: this may wait for the end of another front end.
         self.socket.connect(path)
         self.socket.settimeout(10)
         self.fds = []
@@ -65,12 +67,12 @@ class FrontEnd:
             self.memory.close()
 
     def keep(self, fd):
-        """Close a descriptor at the end."""
+        """Close a descriptor at the end. Return it."""
         self.fds.append(fd)
         return fd
 
     def send(self, request, body=b'', fds=(), size=None, flags=VERSION):
-        """Send a message. @size: that of its header, if it is wrong"""
+        """Send a message. @size: a wrong size for its header"""
         head = HEADER.pack(request, flags, len(body) if size is None else size)
         try:
             socket.send_fds(self.socket, [head + body], list(fds))
@@ -90,6 +92,7 @@ class FrontEnd:
             return None
 
     def ask(self, request, body=b'', fds=()):
+        """Send a message, and return answer()."""
         self.send(request, body, fds)
         return self.answer()
 
@@ -100,11 +103,11 @@ class FrontEnd:
         assert answer == u64(0), (request, answer)
 
     def alive(self):
-        """Whether the server answers."""
+        """Return whether the server answers."""
         return self.ask(GET_QUEUES) is not None
 
     def negotiate(self, drop=0):
-        """Accept all features except those of @drop; the features."""
+        """Accept all features except @drop. Return the accepted ones."""
         features = struct.unpack('=Q', self.ask(GET_FEATURES))[0] & ~drop
         self.send(SET_OWNER)
         self.send(SET_PROTOCOL, self.ask(GET_PROTOCOL))
@@ -112,7 +115,7 @@ class FrontEnd:
         return features
 
     def share_memory(self):
-        """Give the server memory; its descriptor."""
+        """Share memory with the server. Return its descriptor."""
         fd = self.keep(os.memfd_create('guest'))
         os.ftruncate(fd, MEMORY)
         self.memory = mmap.mmap(fd, MEMORY)
@@ -120,13 +123,13 @@ class FrontEnd:
         return fd
 
     def set_ring(self, ring, base=0):
-        """Set a ring with 16 entries up."""
+        """Describe a ring with 16 entries to the server."""
         self.must(SET_NUM, RING.pack(ring, 16))
         self.must(SET_BASE, RING.pack(ring, base))
         self.must(SET_ADDR, addresses(ring))
 
     def start_ring(self, ring, base=0):
-        """Start a ring; (kick, call)"""
+        """Start a ring. Return its eventfds: (kick, call)"""
         kick, call = (self.keep(os.eventfd(0, os.EFD_NONBLOCK))
                       for _ in range(2))
         self.set_ring(ring, base)
@@ -135,10 +138,9 @@ class FrontEnd:
         self.must(SET_ENABLE, RING.pack(ring, 1))
         return kick, call
 
-
     def command(self, kick, request, size, index):
-        """Execute a control command, the one with this number in ring 0, and
-        return its response of @size bytes, which begins with the status."""
+        """Execute a control command, number @index in ring 0. Return its
+        response of @size bytes, which begins with the status."""
         out, answer = 0x80000, 0x81000
         self.memory[out:out + len(request)] = request
         self.memory[answer:answer + size] = bytes(size)
@@ -158,7 +160,7 @@ class FrontEnd:
 
 
 def wait_event(fd, seconds=10):
-    """Wait until an eventfd is signalled; whether it was."""
+    """Wait until an eventfd is signalled. Return whether it was."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Prometheus reads the adapters of both guests from the host, and
-node_exporter reads one in its guest."""
+"""Prometheus reads the counters of both guests' adapters on the host.
+node_exporter reads those of one adapter in its guest."""
 import atexit
 import json
 import re
@@ -20,14 +20,14 @@ SECONDS = 60
 
 
 def monitor(index):
-    """QEMU's arguments for a monitor of the exporter's own"""
+    """Return QEMU's arguments for a monitor that only the exporter uses."""
     return ['-qmp', f'unix:{MONITORS}/guest{index}.qmp,server=on,wait=off']
 
 
 GUESTS = {'extra': monitor}
 
 
-def test_counters_are_those_of_the_adapters(bench):
+def test_metrics_reach_the_counters_of_query_rdma(bench):
     with prometheus.running(MONITORS) as server:
         perftest(bench, 'ib_write_bw', '-s 65536 -n 500')
         for index, vm in enumerate(bench.pair.vms, 1):
@@ -86,7 +86,7 @@ def test_node_exporter_in_the_guest(bench):
 
 
 @ends_guests
-def test_the_end_of_a_monitor_is_seen(bench):
+def test_vrdma_up_is_0_after_the_end_of_a_qemu(bench):
     with prometheus.running(MONITORS) as server:
         server.wait_for('vrdma_up{vm="guest2"} == 1')
         bench.two.kill()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Devices of a server, and memory, are plugged into a running guest."""
+"""Memory, and the devices of a server, are plugged into a running guest."""
 import json
 import shlex
 import time
@@ -21,8 +21,8 @@ def populated_zones(vm):
 
 
 def test_memory_is_plugged_in(bench):
-    """The new memory is the only one in zone Normal, from which the kernel
-    takes memory first: the buffers of the next program are there."""
+    """Only the new memory is in zone Normal. The kernel takes memory from that
+    zone first, so the buffers of the next program are in the new memory."""
     online = ('for m in /sys/devices/system/memory/memory*/state; do '
               'grep -q online $m || echo online > $m; done; '
               "awk '/MemTotal/ { print $2 }' /proc/meminfo")
@@ -33,7 +33,7 @@ def test_memory_is_plugged_in(bench):
         vm.qmp('device_add', driver='pc-dimm', id='dimm0', memdev='more')
         end = time.monotonic() + 30
         while int(vm.must(online)) << 10 < MORE * 3 // 2:
-            assert time.monotonic() < end, 'the memory did not come'
+            assert time.monotonic() < end, 'the kernel lacks the new memory'
             time.sleep(0.2)
         assert 'zone   Normal' in populated_zones(vm)
     bench.verify('-s 1048576 -n 64 -r 2 -V')
@@ -45,7 +45,7 @@ def test_a_second_adapter_is_plugged_in(bench):
     server = Server('check-hotplug', 3, bench.pair.directory, '--bus', 'rp1')
     server.start()
     try:
-        # The guest looks at the slot when function 0 appears: the NIC is last.
+        # The guest scans the slot when function 0 appears: plug the NIC last.
         for line in reversed(server.options.read_text().splitlines()):
             device = json.loads(shlex.split(line)[1])
             vm.qmp('device_add', id=f'served{device["addr"][-1]}', **device)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Programs in guests of Debian's QEMU, whose adapters are served by ours."""
+"""Programs in guests of Debian's QEMU, whose adapters our QEMU serves."""
 from lab.served import (  # pylint: disable=unused-import
     test_ibv_rc_pingpong,
     test_ibv_ud_pingpong,
@@ -17,7 +17,7 @@ PAIR = ServedPair
 SECONDS = 120
 
 
-def test_the_vmm_is_that_of_debian(bench):
+def test_the_vmm_is_the_qemu_of_debian(bench):
     for vm in bench.pair.vms:
         version = vm.qmp('query-version')
         assert version['package'].startswith('Debian'), version

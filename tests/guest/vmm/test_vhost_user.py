@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Programs in guests of our QEMU, whose adapters come by vhost-user."""
+"""Programs in guests whose adapters a server provides by vhost-user."""
 from lab.served import (  # pylint: disable=unused-import
     test_ibv_rc_pingpong,
     test_ibv_ud_pingpong,

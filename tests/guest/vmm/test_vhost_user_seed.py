@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""vhost-user with the options of QEMU that the proposal of May 2022 shows."""
+"""vhost-user, with QEMU's options as in the proposal of May 2022."""
 from lab.stock import pingpong
 from lab.vmm import SeedVm, VhostUserPair
 

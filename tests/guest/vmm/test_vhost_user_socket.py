@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the server of vhost-user does with messages that no VMM sends, and with
-the sequences of messages that VMMs send."""
+"""The vhost-user server handles messages that no VMM sends, and sequences of
+messages that VMMs send."""
 import fcntl
 import os
 import shutil
@@ -14,11 +14,11 @@ from lab.pages import listing
 from lab.vhostuser import FrontEnd, addresses, region, table, u64
 from lab.vmm import PAGE, Server, VhostUserPair
 
-# The tests need no guests. They use those of the other tests of vhost-user.
+# The tests need no guests. Those of the other vhost-user tests save a start.
 PAIR = VhostUserPair
 SECONDS = 10
 ODD = vu.GUEST + 1
-EVENT_INDEX = 1 << 29
+EVENT_INDEX = 1 << 29   # the feature VIRTIO_F_EVENT_IDX
 CREATE_PD, DESTROY_PD = 4, 5
 
 
@@ -44,8 +44,8 @@ class Running:
         return FrontEnd(f'{self.directory}/{self.server.name}.sock')
 
 
-def file(front, kind):
-    """A descriptor that is not what the server expects."""
+def open_fd(front, kind):
+    """Return a descriptor of a kind that the server does not expect."""
     if kind == 'pipe':
         return [front.keep(fd) for fd in os.pipe()][0]
     if kind == 'socket':
@@ -59,8 +59,9 @@ def file(front, kind):
                               flags))
 
 
-# (request, body, kinds of descriptors, size in the header)
-AT_ONCE = [
+# Messages that end the connection: (request, body, kinds of descriptors, size
+# in the header)
+WRONG_MESSAGES = [
     *((request, b'') for request in
       (0, 6, 7, 19, 20, 22, 23, 26, 27, 28, 31, 32, 35, 39, 40, 41, 42, 43,
        44, 1 << 31)),
@@ -86,10 +87,10 @@ AT_ONCE = [
         region(size=0), region(size=1), region(size=2 * vu.MEMORY),
         region(size=1 << 63), region(size=(1 << 64) - 4096),
         region(guest=ODD), region(guest=(1 << 64) - 4096),
-        region(own=(1 << 64) - 4096), region(offset=1),
+        region(user=(1 << 64) - 4096), region(offset=1),
         region(offset=4096), region(offset=1 << 63),
         region(offset=(1 << 64) - 4096))),
-    (vu.SET_MEM_TABLE, table(region(), region(own=0)), ('memory',) * 2),
+    (vu.SET_MEM_TABLE, table(region(), region(user=0)), ('memory',) * 2),
     (vu.SET_MEM_TABLE, table(region(), region(guest=0, size=vu.MEMORY)),
      ('memory',) * 2),
     (vu.ADD_REGION, u64(0) + region(), ()),
@@ -123,12 +124,12 @@ def test_wrong_messages_end_only_their_connection(bench):
     with Running('check-socket') as running:
         pid = running.server.pid
         before = len(os.listdir(f'/proc/{pid}/fd'))
-        for request, body, *more in AT_ONCE:
+        for request, body, *more in WRONG_MESSAGES:
             kinds = more[0] if more else ()
             size = more[1] if len(more) > 1 else None
             with running.connect() as front:
                 front.send(request, body,
-                           [file(front, kind) for kind in kinds], size)
+                           [open_fd(front, kind) for kind in kinds], size)
                 answer = front.answer()
                 assert answer is None, (request, body, more, answer)
         with running.connect() as front:
@@ -136,8 +137,8 @@ def test_wrong_messages_end_only_their_connection(bench):
         with running.connect() as front:
             assert front.alive()
             after = len(os.listdir(f'/proc/{pid}/fd'))
-        bench.note(f'{len(AT_ONCE)} messages; {before} descriptors before, '
-                   f'{after} with a front end afterwards')
+        bench.note(f'{len(WRONG_MESSAGES)} messages; {before} descriptors '
+                   f'before, {after} with a front end afterwards')
         assert after <= before + 1
         assert running.server.pid == pid
 
@@ -147,7 +148,7 @@ def own_end(front):
 
 
 def queue_with_own_end(front):
-    """A socket that another one has sent the front end's end to"""
+    """Return a socket whose queue holds the front end's end."""
     ours, theirs = socket.socketpair()
     with ours:
         socket.send_fds(ours, [b'x'], [own_end(front)])
@@ -155,8 +156,8 @@ def queue_with_own_end(front):
 
 
 def listener_with_own_end(front):
-    """A socket with a connection that no one accepts, and with the front end's
-    end in its queue"""
+    """Return a listening socket, in whose backlog the queue of a connection
+    holds the front end's end."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind('')
     listener.listen(1)
@@ -176,7 +177,7 @@ def test_a_connection_ends_with_its_front_end(_bench):
                     front.send(request, body, [find(front)], size)
                 with running.connect() as front:
                     assert front.alive(), (find, request, size)
-        # An unused socket stays one that the server can write to.
+        # The server accepts a socket that is not an end of the connection.
         with running.connect() as front:
             ours, theirs = socket.socketpair()
             with ours, theirs:
@@ -213,7 +214,7 @@ def test_eventfds_that_would_block(_bench):
 
 
 def test_hundreds_of_interrupts(_bench):
-    # More than the kernel has completions of AIO for
+    # Each interrupt must arrive: none may use up a resource.
     with Running('check-socket') as running, running.connect() as front:
         set_up(front)
         kick, call = front.start_ring(0)
@@ -231,7 +232,7 @@ def test_a_message_that_is_cut_short(_bench):
         for end in range(1, len(message)):
             with running.connect() as front:
                 front.socket.sendall(message[:end])
-        # Byte by byte is slow, but right.
+        # A message that arrives byte by byte is a valid one.
         with running.connect() as front:
             for byte in vu.HEADER.pack(vu.GET_QUEUES, 1, 0):
                 front.socket.sendall(bytes((byte,)))
@@ -239,14 +240,16 @@ def test_a_message_that_is_cut_short(_bench):
         assert running.server.pid == pid
 
 
-def set_up(front, drop=EVENT_INDEX):
-    front.negotiate(drop)
+def set_up(front):
+    """Accept all features except the event index, so that the device signals
+    each time. Share memory, and return its descriptor."""
+    front.negotiate(EVENT_INDEX)
     return front.share_memory()
 
 
-def start_at(front, ring, **places):
-    """Start a ring with wrong places."""
-    values = {'num': 16, 'base': 0, 'addr': addresses(ring), **places}
+def start_wrong_ring(front, ring, **wrong):
+    """Start a ring with wrong values of num, base or addr."""
+    values = {'num': 16, 'base': 0, 'addr': addresses(ring), **wrong}
     front.must(vu.SET_NUM, vu.RING.pack(ring, values['num']))
     front.must(vu.SET_BASE, vu.RING.pack(ring, values['base']))
     front.must(vu.SET_ADDR, values['addr'])
@@ -254,11 +257,11 @@ def start_at(front, ring, **places):
     front.send(vu.SET_ENABLE, vu.RING.pack(ring, 1))
 
 
-def test_rings_that_are_not_in_memory(_bench):
+def test_wrong_rings_end_only_their_connection(_bench):
     end = vu.BASE + vu.MEMORY
-    wrong = [
+    cases = [
         {'num': number} for number in (0, 3, 2048, 1 << 31, (1 << 32) - 1)]
-    wrong += [{'addr': vu.ADDR.pack(0, 0, *places, 0)} for places in (
+    cases += [{'addr': vu.ADDR.pack(0, 0, *places, 0)} for places in (
         (0, 0, 0), (vu.GUEST, vu.GUEST + 0x1800, vu.GUEST + 0x1000),
         (end - 255, vu.BASE, vu.BASE + 0x1000),
         (vu.BASE + 8, vu.BASE + 0x1800, vu.BASE + 0x1000),
@@ -269,20 +272,18 @@ def test_rings_that_are_not_in_memory(_bench):
         (vu.BASE, (1 << 64) - 4, vu.BASE + 0x1000))]
     with Running('check-socket') as running:
         pid = running.server.pid
-        for places in wrong:
+        for wrong in cases:
             with running.connect() as front:
                 set_up(front)
-                start_at(front, 0, **places)
-                front.send(vu.GET_QUEUES)
-                assert front.answer() is None, places
+                start_wrong_ring(front, 0, **wrong)
+                assert not front.alive(), wrong
         for kind in ('memory', 'null'):
             with running.connect() as front:
                 set_up(front)
                 front.set_ring(0)
-                front.send(vu.SET_KICK, u64(0), [file(front, kind)])
+                front.send(vu.SET_KICK, u64(0), [open_fd(front, kind)])
                 front.send(vu.SET_ENABLE, vu.RING.pack(0, 1))
-                front.send(vu.GET_QUEUES)
-                assert front.answer() is None, kind
+                assert not front.alive(), kind
         assert running.server.pid == pid
 
 
@@ -318,7 +319,7 @@ def test_a_ring_in_use_does_not_change(_bench):
                 assert front.answer() is None, request
 
 
-def test_a_ring_that_did_not_run_stays_where_it_is(_bench):
+def test_a_ring_that_never_ran_keeps_its_base(_bench):
     with Running('check-socket') as running, running.connect() as front:
         set_up(front)
         front.set_ring(1, 77)
@@ -335,35 +336,35 @@ def create_pd(front, kick, index):
 
 
 def destroy_pd(front, kick, index, pd):
-    """Whether the adapter had this protection domain."""
+    """Return whether the adapter had this protection domain."""
     answer = front.command(kick, bytes((DESTROY_PD,)) + pd, 1, index)
     return answer[0] == 0
 
 
 def stop_ring(front, ring):
-    """Stop a ring, and return where."""
+    """Stop a ring. Return its base."""
     front.must(vu.SET_ENABLE, vu.RING.pack(ring, 0))
     return vu.RING.unpack(front.ask(vu.GET_BASE, vu.RING.pack(ring, 0)))[1]
 
 
-def test_stopped_rings_go_on_or_begin_again(_bench):
+def test_restarted_rings_keep_or_reset_the_device(_bench):
     with Running('check-socket') as running, running.connect() as front:
         set_up(front)
         kick, call = front.start_ring(0)
         first, second = (create_pd(front, kick, n) for n in (0, 1))
         assert vu.wait_event(call)
-        # A pause: the ring goes on where it has stopped.
+        # The VM pauses: the ring starts where it stopped, the PDs remain.
         assert stop_ring(front, 0) == 2
         kick, _ = front.start_ring(0, 2)
         assert destroy_pd(front, kick, 2, first)
         assert not destroy_pd(front, kick, 3, first)
-        # The guest resets the device: the ring begins again.
+        # The guest resets the device: the ring starts at 0, the PDs are gone.
         assert stop_ring(front, 0) == 4
         front.memory[:0x2000] = bytes(0x2000)
         kick, _ = front.start_ring(0)
         assert not destroy_pd(front, kick, 0, second)
         third = create_pd(front, kick, 1)
-        # The front end passes a reset on.
+        # The front end passes the reset on.
         assert stop_ring(front, 0) == 2
         front.must(vu.RESET_DEVICE)
         front.memory[:0x2000] = bytes(0x2000)
@@ -371,7 +372,7 @@ def test_stopped_rings_go_on_or_begin_again(_bench):
         assert not destroy_pd(front, kick, 0, third)
 
 
-def test_memory_comes_and_goes(_bench):
+def test_memory_is_added_and_removed(_bench):
     with Running('check-socket') as running, running.connect() as front:
         fd = set_up(front)
         kick, _ = front.start_ring(0)
@@ -386,10 +387,10 @@ def test_memory_comes_and_goes(_bench):
             front.must(vu.ADD_REGION, u64(0) + region(
                 (1 << 32) + 4096 * n, 4096, (1 << 32) + 4096 * n), [fd])
         create_pd(front, kick, 3)
-        # Without the ring's memory, the device has an error.
+        # Without the memory of its ring the device breaks, not the server.
         front.must(vu.REMOVE_REGION, u64(0) + region())
         os.eventfd_write(kick, 1)
         assert front.alive()
-        front.send(vu.ADD_REGION, u64(0) + region(1 << 40, own=1 << 40), [fd])
-        front.send(vu.ADD_REGION, u64(0) + region(2 << 40, own=2 << 40), [fd])
-        assert front.ask(vu.GET_QUEUES) is None
+        front.send(vu.ADD_REGION, u64(0) + region(1 << 40, user=1 << 40), [fd])
+        front.send(vu.ADD_REGION, u64(0) + region(2 << 40, user=2 << 40), [fd])
+        assert not front.alive()
