@@ -110,7 +110,7 @@ run "calls and includes go down" "$PYTHON" scripts/call-graph.py --check
 mapfile -t names < <(shell_scripts)
 run "shellcheck" shellcheck --external-sources "${names[@]}"
 
-of='\.py$|^tests/guest/run$|^tools/(lab|server)/[a-z-]+$'
+of='\.py$|^tests/guest/run$|^tools/(exporter|lab|server)/[a-z-]+$'
 mapfile -t names < <(of_kind "$of")
 # Not every machine has the modules of the guests; pylint sees no names of C
 # modules.
