@@ -91,15 +91,18 @@ static void on_close(DeviceState *dev)
 static void on_open(VHostUserBase *vub)
 {
     Error *err = NULL;
+    struct vhost_virtqueue *vqs;
 
     if (vub->connected) {
         return;
     }
+    vqs = g_new0(struct vhost_virtqueue, vub->num_vqs);
     vub->vhost_dev.nvqs = vub->num_vqs;
-    vub->vhost_dev.vqs = g_new0(struct vhost_virtqueue, vub->num_vqs);
+    vub->vhost_dev.vqs = vqs;
     if (vhost_dev_init(&vub->vhost_dev, &vub->vhost_user,
                        VHOST_BACKEND_TYPE_USER, 0, &err) < 0) {
         error_report_err(err);
+        g_free(vqs);
         qemu_chr_fe_disconnect(&vub->chardev);
         return;
     }
