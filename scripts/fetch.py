@@ -137,8 +137,11 @@ class Apt:
         uri, signed = archive_of(suite)
         (parts / 'private.sources').write_text(
             source_entry(types, uri, suite, signed), encoding='utf-8')
-        self.options = [
-            '-q', '-o', f'APT::Default-Release={suite.split()[0]}']
+        self.options = ['-q']
+        if ' ' in suite:
+            # With sources alone, apt knows no release, and refuses the option
+            # if such a package is installed.
+            self.options += ['-o', 'APT::Default-Release=' + suite.split()[0]]
         for key, value in (('Dir::Etc::SourceList', '/dev/null'),
                            ('Dir::Etc::SourceParts', parts),
                            ('Dir::Etc::Preferences', '/dev/null'),
