@@ -4,10 +4,11 @@
 # build.sh OUTDIR [WORKDIR]: build the libibverbs provider in rdma-core's tree,
 # and its man page.
 # The source comes from the directory $SOURCE_CACHE if it is there, else from
-# Debian's archive. Private ABI 34, the one of rdma-core 56, is also that of
-# Debian 12's. With PACKAGE in the environment, nothing in the provider tells
-# where it was built. With CROSS_COMPILE, which is what the name of the compiler
-# begins with, such as aarch64-linux-gnu-, it is for another machine.
+# Debian's archive. RDMA_CORE is the version of rdma-core, 56.1 by default, whose
+# private ABI 34 is also that of Debian 12's. With PACKAGE in the environment,
+# nothing in the provider tells where it was built. With CROSS_COMPILE, which is
+# what the name of the compiler begins with, such as aarch64-linux-gnu-, it is
+# for another machine.
 set -eu
 
 outdir=$1
@@ -23,7 +24,10 @@ src=$workdir/source
 build=$workdir/build
 
 python3 "$top/scripts/fetch.py" ${cache:+--cache "$cache"} \
-    --work "$workdir/fetch" source rdma-core 56.1 "$src"
+    --work "$workdir/fetch" source rdma-core "${RDMA_CORE:-56.1}" "$src"
+abi=$(sed -n 's/^set(IBVERBS_PABI_VERSION "\([0-9]*\)")$/\1/p' \
+    "$src/CMakeLists.txt")
+library=libvirtio_rdma-rdmav$abi.so
 
 # Write only what has changed, since ninja compares times
 put() {
@@ -64,10 +68,9 @@ if [ ! -f "$build/build.ninja" ]; then
             -DCMAKE_C_COMPILER="${CROSS_COMPILE}gcc" -DENABLE_RESOLVE_NEIGH=0
     cmake -S "$src" -B "$build" "$@"
 fi
-ninja -C "$build" -j "${JOBS:-2}" lib/libvirtio_rdma-rdmav34.so
+ninja -C "$build" -j "${JOBS:-2}" "lib/$library"
 
-put "$build/lib/libvirtio_rdma-rdmav34.so" \
-    "$outdir/libvirtio_rdma-rdmav34.so"
+put "$build/lib/$library" "$outdir/$library"
 put "$build/providers/virtio_rdma/virtio_rdma.driver" \
     "$outdir/virtio_rdma.driver"
 sed "s/@VRDMA_VERSION@/$(cat "$top/VERSION")/" \

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "compat.h"
 #include "vrdma.h"
 
 /* For people who have only the library: strings(1) shows its version. */
@@ -161,8 +162,8 @@ static struct verbs_context *vrdma_alloc_context(struct ibv_device *ibdev,
 	ctx = vrdma_init_context(ibdev, cmd_fd);
 	if (!ctx)
 		return NULL;
-	if (ibv_cmd_get_context(&ctx->vctx, &cmd, sizeof(cmd), &resp.ibv_resp,
-				sizeof(resp))) {
+	if (vrdma_cmd_get_context(&ctx->vctx, &cmd, sizeof(cmd), &resp.ibv_resp,
+				  sizeof(resp))) {
 		verbs_uninit_context(&ctx->vctx);
 		free(ctx);
 		return NULL;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "compat.h"
 #include "vrdma.h"
 
 static void vrdma_qp_free(struct vrdma_qp *qp)
@@ -84,9 +85,9 @@ static int vrdma_qp_create_cmd(struct ibv_context *ctx, struct vrdma_qp *qp,
 		struct vrdma_create_qp_flags_resp full = {};
 		struct ibv_create_qp_ex cmd;
 
-		ret = ibv_cmd_create_qp_ex2(ctx, &qp->vqp, &known, &cmd,
-					    sizeof(cmd), &full.ibv_resp,
-					    sizeof(full));
+		ret = vrdma_cmd_create_qp_ex2(ctx, &qp->vqp, &known, &cmd,
+					      sizeof(cmd), &full.ibv_resp,
+					      sizeof(full));
 		*resp = full.drv_payload;
 	} else {
 		struct vrdma_create_qp_resp full = {};

@@ -7,7 +7,7 @@
  * Layers, bottom to top. Calls go down only, within a layer to files further
  * left; libibverbs reaches all of them by the table of operations in device.c.
  *
- *   base     abi.h vrdma.h
+ *   base     abi.h compat.h vrdma.h
  *   objects  mr.c ah.c
  *   queues   wq.c srq.c cq.c cq_ex.c
  *   posting  post.c mw.c post_ex.c
