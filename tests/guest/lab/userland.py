@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs and libraries of another Debian in guests, with a provider that is
+built for its libibverbs. The kernel and its driver stay those of the guest."""
+import functools
+import re
+
+from guestkit import buildroot
+from guestkit.driver import PROVIDER_SCRIPT, run_logged
+from guestkit.paths import STATE, LabError, Unavailable, say, state_lock
+
+from .runner import Skip
+
+PACKAGES = ('ibverbs-utils', 'ibverbs-providers', 'rdmacm-utils', 'perftest',
+            'coreutils', 'dash')
+LIBRARIES = 'usr/lib/x86_64-linux-gnu'
+DRIVERS = 'etc/libibverbs.d'
+# Bind mounts, as the root is part of the guest's read-only root
+ENTER = '''for name in dev sys proc; do
+    mountpoint -q {root}/$name || mount --rbind /$name {root}/$name || exit
+done'''
+
+
+def version(root):
+    """Return the version of rdma-core in a root."""
+    found = [re.fullmatch(r'libibverbs\.so\.1\.\d+\.(\d+\.\d+)', path.name)
+             for path in (root / LIBRARIES).glob('libibverbs.so.1.*')]
+    if len(found) != 1 or not found[0]:
+        raise LabError(f'{root}: no libibverbs')
+    return found[0][1]
+
+
+def _add_provider(root):
+    """Build the provider for a root, and install it there."""
+    out, release = root / 'provider', version(root)
+    run_logged(f'the provider for rdma-core {release}',
+               root.with_suffix('.log'),
+               ['env', f'RDMA_CORE={release}', str(PROVIDER_SCRIPT), str(out),
+                str(STATE / f'rdma-core-{release}')])
+    library, = out.glob('libvirtio_rdma-rdmav*.so')
+    peers = list((root / LIBRARIES / 'libibverbs').glob(
+        'librxe-rdmav*.so'))
+    assert [path.name.replace('librxe', 'libvirtio_rdma')
+            for path in peers] == [library.name], (peers, library)
+    for path, folder in ((library, f'{LIBRARIES}/libibverbs'),
+                         (out / 'virtio_rdma.driver', DRIVERS)):
+        at = root / folder / path.name
+        at.unlink(missing_ok=True)
+        at.write_bytes(path.read_bytes())
+
+
+@functools.cache
+def prepare(suite):
+    """Return the root of a suite. Skip if its packages are not available."""
+    root = STATE / 'userland' / suite
+    with state_lock():
+        if not (root / 'ready').exists():
+            say(f'programs of {suite}: fetching')
+            root.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                buildroot.fill(root, suite, PACKAGES)
+            except Unavailable as e:
+                raise Skip(str(e)) from e
+            for name in ('dev', 'sys', 'proc', 'tmp'):
+                (root / name).mkdir()
+            (root / 'ready').touch()
+        _add_provider(root)
+    return root
+
+
+def enter(vms, suite):
+    """Let guests run programs of a suite. Return what such a command begins
+    with."""
+    root = prepare(suite)
+    for vm in vms:
+        vm.must(ENTER.format(root=root))
+    return f'chroot {root} '
