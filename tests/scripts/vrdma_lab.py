@@ -110,9 +110,17 @@ class Bridges(unittest.TestCase):
                 ('3 to 4 of 3', {'bridge': 'br0', 'first': 3, 'of': 3}),
                 ('at most 254', {'bridge': 'br0', 'first': 254}),
                 ('0 to 1', {'bridge': 'br0', 'first': 0}),
-                ('MTU of 1000', {'bridge': 'br0', 'mtu': 1000})):
+                ('MTU of 1000', {'bridge': 'br0', 'mtu': 1000}),
+                ('--adapters 0: a guest has 1 to 8', {'adapters': 0}),
+                ('--adapters 9: a guest has 1 to 8', {'adapters': 9}),
+                ('--adapters 2: .*without --bridge and --tap',
+                 {'bridge': 'br0', 'adapters': 2}),
+                ('--adapters 2: .*without --bridge and --tap',
+                 {'taps': ['a', 'b'], 'adapters': 2})):
             with self.assertRaisesRegex(LabError, text, msg=options):
                 self.judge(**options)
+        self.assertEqual(list(self.judge(adapters=8).adapter_numbers),
+                         list(range(1, 9)))
 
     def test_interfaces_have_an_mtu_or_are_missing(self):
         self.assertGreaterEqual(taps.mtu('lo'), 1500)
@@ -220,9 +228,11 @@ class Guests(unittest.TestCase):
         """QEMU's, of a guest of a lab of two."""
         its = Plan(2, **options)
         with tempfile.TemporaryDirectory(prefix='lab-') as base:
-            net = network.Network(its, base, Path(base))
-            net.directory = 'where'
-            found = guests.LabGuest(1, its, net, Path(base), object()).devices
+            nets = [network.Network(its, base, Path(base), number)
+                    for number in its.adapter_numbers]
+            for net in nets:
+                net.directory = 'where'
+            found = guests.LabGuest(1, its, nets, Path(base), object()).devices
         return re.sub(r'fd=\d+|addr.str=\d+', '', ' '.join(found))
 
     def test_each_stack_has_its_nic_and_its_adapter(self):
@@ -239,6 +249,29 @@ class Guests(unittest.TestCase):
                          'netdev=n0,shm-dir=where .* pvrdma,rdmadev=r0')
         self.assertRegex(self.arguments(stack='pvrdma', mtu=1500),
                          '-device pvrdma,netdev=n0')
+
+    def test_each_adapter_has_its_netdev_slot_and_mac_address(self):
+        mac = 'mac=52:54:00:00:01:01'
+        for stack, options, has in (
+                ('virtio-rdma', {},
+                 f'virtio-net-pci,netdev=n1,addr=10.0,.*{mac},.*'
+                 'virtio-rdma-pci,netdev=n1,addr=10.1,id=rdma1'),
+                ('virtio-rdma', {'wire': 'shm'},
+                 'rdma-roce,id=r1,netdev=n1,shm-dir=where '
+                 '-device virtio-rdma-pci,rdmadev=r1,addr=10.1'),
+                ('pvrdma', {}, 'rdma-roce,id=r1,netdev=n1,mtu=9000 .*vmxnet3,'
+                 f'netdev=n1,addr=10.0,.*{mac},.*'
+                 'pvrdma,rdmadev=r1,addr=10.1,id=rdma1'),
+                ('rxe', {}, f'virtio-net-pci,netdev=n1,addr=10.0,.*{mac}')):
+            one = self.arguments(stack=stack, **options)
+            two = self.arguments(stack=stack, adapters=2, **options)
+            self.assertRegex(two, has)
+            # Adapter 1 is the same with and without others.
+            self.assertNotIn('n1', one)
+            for word in one.split():
+                self.assertIn(word, two.split())
+        last = self.arguments(adapters=plan.MOST_ADAPTERS)
+        self.assertIn('netdev=n7,addr=16.1,id=rdma7', last)
 
     def test_what_tests_are_told_by_the_environment_is_not_for_them(self):
         with mock.patch.dict(os.environ):

@@ -72,6 +72,8 @@ class CommandLine(unittest.TestCase):
                 ('run --after 7471 true', 'GUEST:PORT.* got "7471"'),
                 ('run --after 1:0 true', '"1:0": ports are 1 to 65535'),
                 ('run --after 1:65536 true', '"1:65536": ports are 1 to'),
+                ('up --adapters two', "--adapters: invalid int value: 'two'"),
+                ('pcap -a x file', "-a/--adapter: invalid int value: 'x'"),
                 ('up --qemu -foo', 'begins with "-", write --qemu=-')):
             with self.subTest(text):
                 self.assertRegex(self.parse(*text.split()), said)
@@ -83,7 +85,8 @@ class CommandLine(unittest.TestCase):
     def test_the_adapter_may_also_be_called_a_stack(self):
         for words, stack in (('', 'virtio-rdma'), ('--stack rxe', 'rxe'),
                              ('--adapter pvrdma', 'pvrdma')):
-            self.assertEqual(self.parse('up', *words.split()).stack, stack)
+            found = self.parse('up', *words.split())
+            self.assertEqual((found.stack, found.adapters), (stack, 1))
         self.assertRegex(self.parse('up', '--adapter', 'mlx5'),
                          'argument --adapter.*mlx5.*pvrdma')
 

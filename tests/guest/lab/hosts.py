@@ -202,7 +202,7 @@ class HostedPair(TwoMovingGuests):
     def _devices(self, index, rdma):
         return ['-netdev', f'tap,id=n0,ifname=tap{index},script=no,'
                 'downscript=no',
-                *functions(index, rdma, mtu=self.mtu, nic=self.nic)]
+                *functions(index, rdma, mtu=self.mtu, nic_options=self.nic)]
 
     def start(self):
         try:

@@ -1,71 +1,100 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The NIC and the adapter of a guest on a network, and its addresses.
+"""The NICs and the adapters of a guest on its networks, and their addresses.
 
-A guest has one netdev, n0, which carries a NIC and, as second function of the
-same slot, an adapter. Guest 1 is 10.0.0.1 and fd00::1, guest 2 is 10.0.0.2 and
-fd00::2.
+The netdev n0 carries a NIC and, as second function of the same slot, adapter
+1. Guest 1 is 10.0.0.1 and fd00::1 there, guest 2 is 10.0.0.2 and fd00::2. A
+guest may have more adapters, each with a netdev, a NIC and a network of its
+own. Adapter 2 is on n1, and guest 1 is 10.0.1.1 and fd00:0:0:1::1 there.
 """
 MTU = 9000
 ETHERNET = 1500         # of a NIC that is not told another one
 
 
-def mac(index):
-    return f'52:54:00:00:00:{index:02x}'
+def netdev(number):
+    """The netdev of an adapter."""
+    return f'n{number - 1}'
 
 
-def address(index, family=4):
-    return f'10.0.0.{index}' if family == 4 else f'fd00::{index}'
+def nic(number):
+    """The guest's name of the NIC of an adapter."""
+    return f'eth{number - 1}'
 
 
-def backend(link, directory, mtu=0):
+def mac(index, number=1):
+    return f'52:54:00:00:{number - 1:02x}:{index:02x}'
+
+
+def address(index, family=4, number=1):
+    """The address of a guest at its adapter @number."""
+    if family == 4:
+        return f'10.0.{number - 1}.{index}'
+    prefix = 'fd00' if number == 1 else f'fd00:0:0:{number - 1}'
+    return f'{prefix}::{index}'
+
+
+def _slot(number):
+    """The PCI slot of an adapter. Slots 5 to 15 are for other devices."""
+    return '4' if number == 1 else f'{14 + number:x}'
+
+
+def backend(link, directory, mtu=0, number=1):
     """(property for the adapter's backend, QEMU's arguments for its object).
     @mtu: of the port, if it is not the NIC's"""
     options = [f'mtu={mtu}'] if mtu else []
     if link == 'shm':
         options.append(f'shm-dir={directory}')
     if not options:
-        return 'netdev=n0', []
-    return 'rdmadev=r0', ['-object', 'rdma-roce,id=r0,netdev=n0,' +
-                          ','.join(options)]
+        return f'netdev={netdev(number)}', []
+    name = f'r{number - 1}'
+    return f'rdmadev={name}', [
+        '-object', f'rdma-roce,id={name},netdev={netdev(number)},' +
+        ','.join(options)]
 
 
 # A slot for hot-plug
 ROOT_PORT = '-device', 'pcie-root-port,id=rp0,chassis=1,addr=6'
 
 
-def pvrdma_pair(attached, index, options='', hardware='', hotplug=False):
+def pvrdma_pair(attached, index, options='', hardware='', hotplug=False,
+                number=1):
     """QEMU's arguments for a pvrdma and the vmxnet3 that its driver requires.
     @attached: the property for the adapter's backend; other parameters: as for
     functions()"""
-    nic, adapter, port = 'addr=4.0', 'addr=4.1', ()
+    slot = _slot(number)
+    first, second, port = f'addr={slot}.0', f'addr={slot}.1', ()
     if hotplug:
-        nic, adapter = 'id=nic0,bus=rp0,addr=0.0', 'id=rdma0,bus=rp0,addr=0.1'
+        first, second = 'id=nic0,bus=rp0,addr=0.0', 'id=rdma0,bus=rp0,addr=0.1'
         port = ROOT_PORT
-    return [*port, '-device', f'vmxnet3,netdev=n0,{nic},multifunction=on,'
-            f'mac={hardware or mac(index)},romfile=', '-device',
-            f'pvrdma,{attached},{adapter}{options and ","}{options}']
+    return [*port, '-device', f'vmxnet3,netdev={netdev(number)},{first},'
+            f'multifunction=on,mac={hardware or mac(index, number)},romfile=',
+            '-device', f'pvrdma,{attached},{second}{options and ","}{options}']
 
 
 def pvrdma_functions(index, link, directory, options='', mtu=MTU,
-                     hardware='', hotplug=False):
+                     hardware='', hotplug=False, number=1):
     """functions() for pvrdma. A vmxnet3 cannot tell QEMU its MTU, so the
     backend has it. @link, @directory: see backend()"""
-    attached, made = backend(link, directory, mtu if mtu != ETHERNET else 0)
-    return [*made, *pvrdma_pair(attached, index, options, hardware, hotplug)]
+    attached, made = backend(link, directory, mtu if mtu != ETHERNET else 0,
+                             number)
+    return [*made, *pvrdma_pair(attached, index, options, hardware, hotplug,
+                                number)]
 
 
 def functions(index, rdma=True, iommu=False, hotplug=False, options='',
-              where=('netdev=n0', []), mtu=MTU, hardware='', nic=''):
+              where=('netdev=n0', []), mtu=MTU, hardware='', nic_options='',
+              number=1):
     """QEMU's arguments for NIC and adapter: two functions of one slot, or,
     with @hotplug, the adapter in its own port. @where: from backend();
-    @options: more properties of the adapter; @nic: of the NIC; @hardware: the
-    MAC address of the NIC, if it is not mac(index)."""
+    @options: more properties of the adapter; @nic_options: of the NIC;
+    @hardware: the MAC address of the NIC, if it is not mac(index, number)."""
     platform = ',iommu_platform=on,disable-legacy=on' if iommu else ''
+    slot = _slot(number)
     devices = ['-device',
-               'virtio-net-pci,netdev=n0,addr=4.0,multifunction=on,'
-               f'mac={hardware or mac(index)},host_mtu={mtu},'
-               f'romfile={platform}{nic and ","}{nic}']
-    place = 'addr=4.1'
+               f'virtio-net-pci,netdev={netdev(number)},addr={slot}.0,'
+               f'multifunction=on,mac={hardware or mac(index, number)},'
+               f'host_mtu={mtu},romfile={platform}'
+               f'{nic_options and ","}{nic_options}']
+    place = f'addr={slot}.1'
     if hotplug:
         devices += ROOT_PORT
         place = 'id=rdma0,bus=rp0,addr=0'
@@ -77,16 +106,20 @@ def functions(index, rdma=True, iommu=False, hotplug=False, options='',
     return devices
 
 
-def load_nic(device='eth0'):
-    """A command for the guest that loads the NIC's driver, if it is not
+def load_nic():
+    """A command for the guest that loads the driver of its NICs, if it is not
     loaded."""
-    return (f'for nic in virtio_net vmxnet3; do [ -e /sys/class/net/{device} '
+    return (f'for nic in virtio_net vmxnet3; do [ -e /sys/class/net/{nic(1)} '
             '] || modprobe $nic; done')
 
 
-def net_up(vm, index, device='eth0', mtu=MTU):
-    """Load the NIC's driver, and give the NIC the guest's addresses."""
-    vm.must(f'{load_nic(device)} && '
-            f'ip link set {device} mtu {mtu} up && '
-            f'ip addr add {address(index)}/24 dev {device} && '
-            f'ip addr add {address(index, 6)}/64 dev {device} nodad')
+def net_up(vm, index, mtu=MTU, adapters=1):
+    """Load the driver of the NICs, and give them the guest's addresses."""
+    commands = [load_nic()]
+    for number in range(1, adapters + 1):
+        device = nic(number)
+        commands += [
+            f'ip link set {device} mtu {mtu} up',
+            f'ip addr add {address(index, 4, number)}/24 dev {device}',
+            f'ip addr add {address(index, 6, number)}/64 dev {device} nodad']
+    vm.must(' && '.join(commands))

@@ -69,15 +69,15 @@ DefaultTimeoutStartSec=900
 DefaultDeviceTimeoutSec=900
 '''
 
-# Only the lab gives the NIC addresses.
+# Only the lab gives the NICs addresses.
 NETWORKD = '''[Match]
-Name=eth0
+Name=eth*
 
 [Link]
 Unmanaged=yes
 '''
 NETWORK_MANAGER = '''[keyfile]
-unmanaged-devices=interface-name:eth0
+unmanaged-devices=interface-name:eth*
 '''
 
 # Mask units that wait for a network, ask questions at the console, or use the

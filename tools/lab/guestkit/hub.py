@@ -32,16 +32,19 @@ def to_hub(link, directory, port):
 
 class Hub:
     """A QEMU without a machine, which forwards each frame of a port to all
-    others. @link: stream or dgram."""
+    others. @link: stream or dgram; @first: number of its first port among
+    those of all hubs in the directory."""
 
-    def __init__(self, tag, directory, ports, logs=LOGS, link='stream'):
+    def __init__(self, tag, directory, ports, logs=LOGS, link='stream',
+                 first=0):
+        self.directory, self.first = directory, first
         qmp, far = socket.socketpair()
         command = [str(qemu_binary()), '-machine', 'none', '-nodefaults',
                    '-display', 'none',
                    '-chardev', f'socket,id=qmp,fd={far.fileno()}',
                    '-mon', 'chardev=qmp,mode=control']
         for i in range(ports):
-            command += [*_netdev(f's{i}', link, directory, i, False),
+            command += [*_netdev(f's{i}', link, directory, first + i, False),
                         '-netdev', f'hubport,id=h{i},hubid=0,netdev=s{i}']
         self.log = logs / f'{tag}-hub.qemu'
         logs.mkdir(parents=True, exist_ok=True)
@@ -53,13 +56,17 @@ class Hub:
         far.close()
         self.qmp_channel = Channel(f'{tag}-hub (QMP)', qmp)
         end = time.monotonic() + 20
-        while not os.path.exists(f'{directory}/port{ports - 1}'):
+        while not os.path.exists(self.path(ports - 1)):
             if self.process.poll() is not None or time.monotonic() > end:
                 self.kill()
                 raise LabError('the hub did not start:\n'
                                f'{self.log.read_text()}')
             time.sleep(0.02)
         self.qmp('qmp_capabilities')
+
+    def path(self, port):
+        """The socket of a port."""
+        return f'{self.directory}/port{self.first + port}'
 
     def qmp(self, command, **arguments):
         """Execute a QMP command; its return value."""

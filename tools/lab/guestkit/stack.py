@@ -19,12 +19,14 @@ def insmod_by_modprobe(module):
 
 
 class Stack:
-    """Code of all stacks; up() sets `device`."""
+    """Code of all stacks; up() sets `device`. @nics: number of the guest's
+    NICs"""
 
     name = ''
     driver = ''     # the module of an adapter, if it is built on the host
 
-    def __init__(self):
+    def __init__(self, nics=1):
+        self.nics = nics
         self.device = None
         self.index = {}     # GID index by address family
 
@@ -43,7 +45,7 @@ class Stack:
         self.wait(vm)
 
     def find(self, vm):
-        """The device's name in a guest, or None."""
+        """The name of the first device in a guest, or None."""
         base = '/sys/class'
         if 'infiniband' not in vm.names(base):
             return None
@@ -69,13 +71,23 @@ class Stack:
 
     def gids(self, vm):
         """{index: GID} of the RoCE v2 entries."""
+        return self.tables(vm, self.device).get(self.device, {})
+
+    def tables(self, vm, device='*'):
+        """{device: {index: GID}} of the RoCE v2 entries of all devices."""
         def column(directory):
-            base = f'/sys/class/infiniband/{self.device}/ports/1/{directory}'
-            return {int(path.rpartition('/')[2]): text.strip()
-                    for path, text in vm.texts(f'{base}/*').items()}
+            found = vm.texts(
+                f'/sys/class/infiniband/{device}/ports/1/{directory}/*')
+            return {(path.split('/')[4], int(path.rpartition('/')[2])):
+                    text.strip() for path, text in found.items()}
         gids, types = column('gids'), column('gid_attrs/types')
-        return {i: gids[i] for i in sorted(gids)
-                if types.get(i) == 'RoCE v2' and gids[i].strip('0:')}
+        tables = {}
+        for name, i in sorted(gids):
+            gid = gids[name, i]
+            if self.is_ours(name) and types.get((name, i)) == 'RoCE v2' and \
+                    gid.strip('0:'):
+                tables.setdefault(name, {})[i] = gid
+        return tables
 
     def _index_gids(self, vm):
         for index, value in self.gids(vm).items():
@@ -90,16 +102,19 @@ class Stack:
 
 
 class Rxe(Stack):
-    """The kernel's own software RoCE on the guest's NIC."""
+    """The kernel's own software RoCE on the guest's NICs."""
 
     name = 'rxe'
 
     def load(self, vm):
-        vm.must(f'modprobe -a {CORE_MODULES} rdma_rxe && '
-                'rdma link add rxe0 type rxe netdev eth0')
+        vm.must(' && '.join([
+            f'modprobe -a {CORE_MODULES} rdma_rxe',
+            *(f'rdma link add rxe{i} type rxe netdev eth{i}'
+              for i in range(self.nics))]))
 
     def unload(self, vm):
-        vm.must('rdma link del rxe0 && rmmod rdma_rxe')
+        vm.must(' && '.join([*(f'rdma link del rxe{i}'
+                               for i in range(self.nics)), 'rmmod rdma_rxe']))
 
     def is_ours(self, device):
         return device.startswith('rxe')

@@ -105,6 +105,25 @@ def plural(count, noun):
     return f'{count} {noun}{"" if count == 1 else "s"}'
 
 
+def show_guest(guest):
+    """Print a line for each adapter of a guest."""
+    several = len(guest['adapters']) > 1
+    for adapter in guest['adapters']:
+        number, width = str(guest['guest']), 9
+        if several:
+            number, width = f'{number}.{adapter["number"]}', 14
+        line = f'  {number:>2}  {adapter["name"]:8} {adapter["ipv4"]:10} ' \
+            f'{adapter["ipv6"]:{width}} {adapter["device"]} ' \
+            f'GID {adapter["gid"]}'
+        if guest['image']:
+            line += f'  {os.path.basename(guest["image"])}'
+        if guest['fate']:
+            line += f'  GONE: {guest["fate"]}'
+        if adapter['impaired']:
+            line += f'  impaired: {adapter["impaired"]}'
+        print(line)
+
+
 def show(status):
     """Print a lab that is up, for people."""
     kernels = dict.fromkeys(guest['kernel'] for guest in status['guests'])
@@ -116,21 +135,12 @@ def show(status):
         title += f', on {" ".join(status["links"])}, MTU {status["mtu"]}'
     print(title)
     for guest in status['guests']:
-        number = str(guest['guest'])
-        line = f'  {number:>2}  {guest["name"]:8} {guest["ipv4"]:10} ' \
-            f'{guest["ipv6"]:9} {guest["device"]} GID {guest["gid"]}'
-        if guest['image']:
-            line += f'  {os.path.basename(guest["image"])}'
-        if guest['fate']:
-            line += f'  GONE: {guest["fate"]}'
-        if number in status['impaired']:
-            line += f'  impaired: {status["impaired"][number]}'
-        print(line)
+        show_guest(guest)
     print(f'  shared: {" ".join(status["shares"]) or "nothing"}')
     print(f'  logs: {status["logs"]}')
     print(f'  {about_preference(status["preferred"])}')
-    if status['capture']:
-        print(f'  capturing to {status["capture"]}')
+    for path in status['captures']:
+        print(f'  capturing to {path}')
     if not status['network']:
         print('  THE NETWORK IS GONE: run "vrdma-lab down", and "up" again')
 
@@ -163,7 +173,8 @@ def do_up(args):
         args.kernel, args.accel, args.smp, args.mem,
         [s for s in shares if s], args.logs and os.path.abspath(args.logs),
         args.qemu, bridge=args.bridge, taps=args.tap, first=args.first,
-        of=args.of, images=args.image, packages=sum(args.install, [])))
+        of=args.of, images=args.image, packages=sum(args.install, []),
+        adapters=args.adapters))
     began = time.monotonic()
     held = place.take()
     if held is None:
@@ -245,7 +256,7 @@ def do_qmp(args):
 def do_pcap(args):
     path = None if args.file == 'off' else os.path.abspath(args.file)
     say('vrdma-lab: ' + client.ask(Place(args.name), 'pcap',
-                                   file=path)['done'])
+                                   file=path, adapter=args.number)['done'])
     return 0
 
 
@@ -254,6 +265,7 @@ def do_impair(args):
         parse(args.spec)
     say('vrdma-lab: ' + client.ask(Place(args.name), 'impair',
                                    guests=args.guests or [],
+                                   adapter=args.number,
                                    spec=args.spec)['done'])
     return 0
 
@@ -317,6 +329,9 @@ def add_up(commands):
                     default='virtio-rdma',
                     help='pvrdma: an adapter whose driver is in Linux; rxe: '
                          'the software RDMA of Linux, to compare')
+    up.add_argument('--adapters', type=int, default=1, metavar='N',
+                    help='number of adapters of each guest, each on a '
+                         'network of its own (default: 1)')
     up.add_argument('--wire', choices=WIRES, default='net',
                     help='shm: RDMA by shared memory, beside the network')
     up.add_argument('--bridge', default='',
@@ -356,7 +371,9 @@ def add_run(commands):
                     'timeout, 125 if a guest could not run the command. The '
                     'environment has VRDMA_GUEST, VRDMA_GUESTS, '
                     'VRDMA_ADDRESS, VRDMA_DEVICE and VRDMA_GID (the index of '
-                    'the GID for IPv4).')
+                    'the GID for IPv4), and the same for each adapter, with '
+                    'its number: VRDMA_DEVICE_2. VRDMA_ADAPTERS is the number '
+                    'of adapters.')
     run.add_argument('-g', '--guests', type=numbers, metavar='1,2',
                      help='run it in these guests (default: all)')
     run.add_argument('-t', '--timeout', type=seconds,
@@ -399,7 +416,8 @@ def parser():
     qmp = commands.add_parser(
         'qmp', help="send a QMP command to a guest's QEMU",
         description="Send a QMP command to a guest's QEMU, and print its "
-                    'answer. The adapter is called rdma0.')
+                    'answer. The adapter is called rdma0, a second one '
+                    'rdma1.')
     qmp.add_argument('guest', type=int, help='number of the guest')
     qmp.add_argument('execute', metavar='COMMAND',
                      help='for example query-rdma or rdma-fault-add')
@@ -409,7 +427,11 @@ def parser():
     qmp.set_defaults(do=do_qmp)
     pcap = commands.add_parser(
         'pcap', help='capture all further frames to a file')
-    pcap.add_argument('file', help='the file, or "off" to end the capture')
+    pcap.add_argument('-a', '--adapter', dest='number', type=int, default=1,
+                      metavar='NUMBER',
+                      help='capture the network of the adapters with this '
+                           'number (default: 1)')
+    pcap.add_argument('file', help='the file, or "off" to end all captures')
     pcap.set_defaults(do=do_pcap)
     impair = commands.add_parser(
         'impair', help='lose, delay or corrupt frames',
@@ -419,6 +441,10 @@ def parser():
                     'number). This replaces earlier impairments.')
     impair.add_argument('-g', '--guests', type=numbers, metavar='1,2',
                         help='frames to these guests (default: to all)')
+    impair.add_argument('-a', '--adapter', dest='number', type=int,
+                        metavar='NUMBER',
+                        help='frames to the adapters with this number '
+                             '(default: to all)')
     impair.add_argument('spec', help=EXAMPLE.replace('%', '%%'))
     impair.set_defaults(do=do_impair)
     status = commands.add_parser(

@@ -25,7 +25,7 @@ class DiskRxe(Rxe):
         settle(vm)
 
     def is_ours(self, device):
-        return bool(device)     # the guest has only one, with any name
+        return bool(device)     # the guest has no others, with any names
 
 
 class DiskDriver(VirtioRdma):
@@ -47,13 +47,13 @@ STACKS = {'virtio-rdma': DiskDriver, 'rxe': DiskRxe}
 
 
 class DiskGuest(LabGuest):
-    def __init__(self, index, plan, network, logs, boot):
+    def __init__(self, index, plan, networks, logs, boot):
         """@boot: a diskboot.Boot"""
         self.boot = boot
-        super().__init__(index, plan, network, logs, boot)
+        super().__init__(index, plan, networks, logs, boot)
 
     def _stack(self, _):
-        return STACKS[self.plan.stack]()
+        return STACKS[self.plan.stack](self.plan.adapters)
 
     def _root(self):
         arguments = self.boot.disk.drive()

@@ -7,9 +7,11 @@ import shlex
 import signal
 import socket
 import threading
+import time
+from dataclasses import asdict, dataclass
 
 from guestkit.adapter import (address, backend, functions, load_nic, net_up,
-                              pvrdma_functions)
+                              nic, pvrdma_functions)
 from guestkit.agent import BOOT_TIMEOUT, COMPLAINT
 from guestkit.paths import LabError
 from guestkit.stack import IPV4_GID, STACKS
@@ -18,13 +20,15 @@ from guestkit.vm import Vm, read_log
 from . import confine, installed
 from .session import Past
 
+GIDS_BY = 20            # seconds until all adapters have their GIDs
 PANIC = re.compile(r'Kernel panic - not syncing: (.*?)\s*$', re.M)
 # No cache: the guests' next command reads what a command on the host wrote.
 MOUNT = 'trans=virtio,version=9p2000.L,msize=512000,cache=mmap'
 
 
-def hostname(index):
-    return f'guest{index}'
+def hostname(index, number=1):
+    """The name of a guest at its adapter @number."""
+    return f'guest{index}' if number == 1 else f'guest{index}.{number}'
 
 
 def gid_of(ipv4):
@@ -32,15 +36,36 @@ def gid_of(ipv4):
     return IPV4_GID + ipaddress.IPv4Address(ipv4).packed.hex(':', 2)
 
 
+@dataclass
+class Adapter:
+    """An adapter of a guest. Commands in the guest may change its device and
+    its GID."""
+    number: int
+    name: str           # of the guest there
+    ipv4: str
+    ipv6: str
+    qmp: str            # its name in QMP
+    device: str = ''    # last known name in the guest
+    gid: int = None     # last known index of the GID of its IPv4 address
+
+
 class LabGuest(Vm):
     """A guest. Its name is its host name; other labs may have the same."""
 
-    def __init__(self, index, plan, network, logs, kernel=None):
+    def __init__(self, index, plan, networks, logs, kernel=None):
         self.index, self.plan = index, plan
+        self.adapters = [
+            Adapter(number, hostname(index, number),
+                    address(index, 4, number), address(index, 6, number),
+                    f'rdma{number - 1}') for number in plan.adapter_numbers]
         self.tty, tty = socket.socketpair()
-        netdev, inherited = network.netdev(index)
+        devices, inherited = [], []
+        for network in networks:
+            netdev, fds = network.netdev(index)
+            devices += [*netdev, *self._functions(network)]
+            inherited += fds
         super().__init__(
-            hostname(index), *netdev, *self._adapter(network),
+            hostname(index), *devices,
             '-chardev', f'socket,id=tty,fd={tty.fileno()}',
             '-device', 'virtconsole,chardev=tty', *plan.qemu,
             series=plan.series, smp=plan.smp, mem=plan.memory, logs=logs,
@@ -51,25 +76,27 @@ class LabGuest(Vm):
         self.in_shell = threading.Lock()
         self.shell = None       # the last one
         self.past = Past()
-        self.gid = None         # last known index of its address's GID
         self.log_lock = threading.Lock()
         self.preferred = False  # its main loop has priority over its vCPUs
         self.fate = None        # how it ended
         self.watcher = None     # the thread that waits for its end
 
-    def _adapter(self, network):
-        """QEMU's arguments for NIC and adapter."""
+    def _functions(self, network):
+        """QEMU's arguments for NIC and adapter on a network."""
+        number = network.number
         way = self.plan.wire, network.directory
-        options = {'options': 'id=rdma0', 'mtu': self.plan.mtu,
+        options = {'options': f'id={self.adapters[number - 1].qmp}',
+                   'mtu': self.plan.mtu, 'number': number,
                    'hardware': network.mac(self.index)}
         if self.plan.stack == 'pvrdma':
             return pvrdma_functions(self.index, *way, **options)
         return functions(self.index, self.plan.stack == 'virtio-rdma',
-                         where=backend(*way), **options)
+                         where=backend(*way, number=number), **options)
 
     def _stack(self, kernel):
         """Its RDMA stack, not loaded."""
-        return (installed.STACKS if kernel else STACKS)[self.plan.stack]()
+        stacks = installed.STACKS if kernel else STACKS
+        return stacks[self.plan.stack](self.plan.adapters)
 
     def _root(self):
         initramfs, append, arguments = super()._root()
@@ -121,10 +148,11 @@ class LabGuest(Vm):
         return super().hears(timeout * (1 + self.plan.guests // 2))
 
     def bring_up(self):
-        """Wait until it has booted, and set up hosts, shares, NIC and RDMA."""
+        """Wait until it has booted, and set up hosts, shares, NICs, RDMA."""
         self.wait_ready()
-        hosts = ''.join(f'{address(i)} {hostname(i)}\n'
-                        f'{address(i, 6)} {hostname(i)}-6\n'
+        hosts = ''.join(f'{address(i, 4, n)} {hostname(i, n)}\n'
+                        f'{address(i, 6, n)} {hostname(i, n)}-6\n'
+                        for n in self.plan.adapter_numbers
                         for i in range(1, self.plan.of + 1))
         commands = [f'printf %s {shlex.quote(hosts)} >> /etc/hosts']
         for number, path in enumerate(self.plan.shares):
@@ -134,17 +162,17 @@ class LabGuest(Vm):
         self.must(' && '.join(commands))
         if self.plan.is_bridged:
             self._be_the_only_one()
-        net_up(self, self.index, mtu=self.plan.mtu)
+        net_up(self, self.index, self.plan.mtu, self.plan.adapters)
         self.its.up(self)
-        self._look_up()
+        self._wait_for_gids()
         self.preferred = self.prefer_main_loop()
         self.new_complaints()
 
     def _be_the_only_one(self):
         """Require that no guest of another lab has the address."""
         asked = self.run(
-            f'{load_nic()} && ip link set eth0 up && busybox arping '
-            f'-D -q -I eth0 -c 2 -w 2 {address(self.index)}')
+            f'{load_nic()} && ip link set {nic(1)} up && busybox arping '
+            f'-D -q -I {nic(1)} -c 2 -w 2 {address(self.index)}')
         if asked.rc == 1:
             raise LabError(f'{address(self.index)} is taken, probably by '
                            f'guest {self.index} of another lab on this '
@@ -164,21 +192,44 @@ class LabGuest(Vm):
         return log[max(0, found.start() - 300):][:3000] if found else ''
 
     def _look_up(self):
-        """Find its adapter and the GID of its address again, because commands
-        in the guest may have changed both."""
-        mine = gid_of(address(self.index))
-        self.its.device = self.its.find(self) or self.its.device
-        self.gid = next((index for index, gid in self.its.gids(self).items()
-                         if gid == mine), None)
+        """Find its adapters and the GIDs of their addresses again, because
+        commands in the guest may have changed both."""
+        found = {gid: (device, index)
+                 for device, table in self.its.tables(self).items()
+                 for index, gid in table.items()}
+        for adapter in self.adapters:
+            adapter.device, adapter.gid = found.get(
+                gid_of(adapter.ipv4), (adapter.device, None))
+
+    def _wait_for_gids(self):
+        """Wait until each adapter has the GID of its address."""
+        end = time.monotonic() + GIDS_BY
+        while True:
+            self._look_up()
+            missing = [a for a in self.adapters if a.gid is None]
+            if not missing:
+                return
+            if time.monotonic() > end:
+                raise LabError(
+                    f'{self.name}: adapter {missing[0].number} has no GID of '
+                    f'{missing[0].ipv4} after {GIDS_BY} s\n' +
+                    self.run('rdma link; ip addr; dmesg | tail -n 20').out)
+            time.sleep(0.1)
 
     def environment(self):
         """Variables about the lab for programs in the guest."""
         self._look_up()
-        return {'VRDMA_GUEST': str(self.index),
-                'VRDMA_GUESTS': str(self.plan.of),
-                'VRDMA_DEVICE': self.its.device,
-                'VRDMA_GID': '' if self.gid is None else str(self.gid),
-                'VRDMA_ADDRESS': address(self.index)}
+        variables = {'VRDMA_GUEST': str(self.index),
+                     'VRDMA_GUESTS': str(self.plan.of),
+                     'VRDMA_ADAPTERS': str(self.plan.adapters)}
+        for adapter in self.adapters:
+            its = {'DEVICE': adapter.device, 'ADDRESS': adapter.ipv4,
+                   'GID': '' if adapter.gid is None else str(adapter.gid)}
+            for name, value in its.items():
+                variables[f'VRDMA_{name}_{adapter.number}'] = value
+                if adapter.number == 1:
+                    variables[f'VRDMA_{name}'] = value
+        return variables
 
     def command(self, words, directory, extra=()):
         """A command for the guest's shell. @extra: NAME=VALUE."""
@@ -198,7 +249,6 @@ class LabGuest(Vm):
     def describe(self):
         """The entry of the guest in the status."""
         return {'guest': self.index, 'name': self.name, 'fate': self.fate,
-                'ipv4': address(self.index), 'ipv6': address(self.index, 6),
-                'device': self.its.device, 'gid': self.gid,
+                'adapters': [asdict(adapter) for adapter in self.adapters],
                 'kernel': self.kernel.release, 'image': None,
                 'console': str(self.log), 'pid': self.process.pid}

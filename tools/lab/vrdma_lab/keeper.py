@@ -31,11 +31,11 @@ class Keeper:
         self.place, self.plan = place, plan
         self.logs = Path(plan.logs) if plan.logs else place.directory / 'logs'
         self.began = time.time()
-        self.network = None
+        self.networks = []      # of adapter 1, 2 ...
         self.preferred = False  # main loops have priority over vCPUs
         self.guests = {}        # by number
         self.stop = threading.Event()
-        self.lock = threading.Lock()    # of the network
+        self.lock = threading.Lock()    # of the networks
 
     def boot(self):
         """Boot all guests; return when they are ready."""
@@ -46,16 +46,19 @@ class Keeper:
             kernel = installed.kernel_of(self.plan, self.place.directory)
         elif self.plan.sources and self.plan.series:
             kernel = prepared(self.plan.series)
-        self.network = Network(self.plan, directory, self.logs)
+        for number in self.plan.adapter_numbers:
+            self.networks.append(
+                Network(self.plan, directory, self.logs, number))
         make, kernels = LabGuest, [kernel] * self.plan.guests
         if self.plan.sources:
             make = DiskGuest
             kernels = images.boots(self.plan, self.place.directory, kernel)
         for index, its in zip(self.plan.numbers, kernels):
-            guest = make(index, self.plan, self.network, self.logs, its)
+            guest = make(index, self.plan, self.networks, self.logs, its)
             self.guests[index] = guest
             guest.start()
-        self.network.booted(self.guests)
+        for network in self.networks:
+            network.booted(self.guests)
         with ThreadPoolExecutor(len(self.guests)) as pool:
             ends = [pool.submit(guest.bring_up)
                     for guest in self.guests.values()]
@@ -66,14 +69,14 @@ class Keeper:
                 # End the others, so that the pool does not wait for them.
                 self.end()
                 raise
-        self.preferred = self.network.prefer() and \
-            all(guest.preferred for guest in self.guests.values())
+        self.preferred = all([network.prefer() for network in self.networks]) \
+            and all(guest.preferred for guest in self.guests.values())
 
     def end(self):
         for guest in self.guests.values():
             guest.kill()
-        if self.network:
-            self.network.kill()
+        for network in self.networks:
+            network.kill()
 
     # Requests of clients.
 
@@ -85,20 +88,37 @@ class Keeper:
                                f'{min(self.guests)} to {max(self.guests)}')
         return [self.guests[n] for n in numbers or self.guests]
 
+    def network(self, number):
+        """The network of the adapters with this number."""
+        if number not in self.plan.adapter_numbers:
+            raise LabError(f'no adapter {number}: each guest has 1 to '
+                           f'{self.plan.adapters}')
+        return self.networks[number - 1]
+
+    def _describe(self, guest):
+        """The entry of a guest in the status."""
+        entry = guest.describe()
+        for network, its in zip(self.networks, entry['adapters']):
+            its['impaired'] = network.impaired.get(guest.index)
+        return entry
+
     def do_status(self, wire, _):
         with self.lock:
-            network = self.network
+            networks = self.networks
             wire.send(lab=self.place.name, began=self.began,
                       stack=self.plan.stack, wire=self.plan.wire,
                       links=self.plan.links, mtu=self.plan.mtu,
                       kernel=self.guests[self.plan.first].kernel.release,
                       shares=self.plan.shares, logs=str(self.logs),
-                      capture=network.capture, impaired=network.impaired,
-                      network=network.alive(), preferred=self.preferred,
-                      processes=[os.getpid(), *network.processes(),
+                      captures=[n.capture for n in networks if n.capture],
+                      network=all(n.alive() for n in networks),
+                      preferred=self.preferred,
+                      processes=[os.getpid(),
+                                 *sum((n.processes() for n in networks), []),
                                  *(g.process.pid for g in
                                    self.guests.values())],
-                      guests=[g.describe() for g in self.guests.values()])
+                      guests=[self._describe(g) for g in
+                              self.guests.values()])
 
     def do_run(self, wire, request):
         guests = self.chosen(request['guests'])
@@ -131,17 +151,26 @@ class Keeper:
     def do_pcap(self, wire, request):
         with self.lock:
             if request['file']:
-                self.network.start_capture(request['file'])
+                self.network(request['adapter']).start_capture(request['file'])
                 wire.send(done=f'capturing all frames to {request["file"]}')
-            else:
-                path, size = self.network.end_capture()
-                wire.send(done=f'{path}: {size} bytes')
+                return
+            found = [network.end_capture() for network in self.networks
+                     if network.capture]
+        if not found:
+            raise LabError('pcap off: no capture runs; begin one with '
+                           '"vrdma-lab pcap FILE"')
+        wire.send(done='\n'.join(f'{path}: {size} bytes'
+                                 for path, size in found))
 
     def do_impair(self, wire, request):
+        """Impair frames to the adapter in the request, or else to all."""
         guests = [g for g in self.chosen(request['guests']) if not g.fate]
+        networks = [self.network(request['adapter'])] \
+            if request['adapter'] is not None else self.networks
         with self.lock:
             for guest in guests:
-                self.network.impair(guest.index, request['spec'])
+                for network in networks:
+                    network.impair(guest.index, request['spec'])
         wire.send(done=', '.join(f'to guest {g.index}: {request["spec"]}'
                                  for g in guests))
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The network of a lab, and net filters on it.
+"""The networks of a lab, one for each adapter of a guest, and net filters on
+them.
 
 Two guests are connected by a socket, which is fast; more guests by a hub. Net
 filters impair frames to a guest in that guest's QEMU, or at its port of the
@@ -11,7 +12,7 @@ import os
 import re
 import socket
 
-from guestkit.adapter import mac
+from guestkit import adapter
 from guestkit.agent import GuestGone
 from guestkit.hub import Hub
 from guestkit.paths import LabError
@@ -19,7 +20,6 @@ from guestkit.vm import prefer_threads
 
 from . import taps
 
-DUMP = 'dump'
 UNITS = {
     'delay': ({'us': 1, 'ms': 1000, 's': 1000000}, 'us, ms or s'),
     'rate': ({'kbit': 1, 'mbit': 1000, 'gbit': 1000000},
@@ -80,8 +80,11 @@ def parse(spec):
 
 
 class Network:
-    def __init__(self, plan, directory, logs):
+    """The network of one adapter of each guest, that with this number."""
+
+    def __init__(self, plan, directory, logs, number=1):
         self.plan, self.directory = plan, directory
+        self.number, self.name = number, adapter.netdev(number)
         self.guests = {}            # by number
         self.ends, self.taps, self.hub = (), {}, None
         if plan.is_bridged:
@@ -91,9 +94,12 @@ class Network:
         elif plan.guests == 2:
             self.ends = socket.socketpair()
         else:
-            self.hub = Hub('network', directory, plan.guests, logs)
+            self.hub = Hub(f'network{number}' if number > 1 else 'network',
+                           directory, plan.guests, logs,
+                           first=(number - 1) * plan.guests)
         self.capture = None         # the file
         self.dumping = None         # the guest or hub whose QEMU captures
+        self._dump = f'dump-{self.name}'    # the filter there
         self.impaired = {}          # guest: argument of "impair"
         # Random, so that MAC addresses of labs on one network differ
         self.vendor = bytes((0x52, 0x54, *os.urandom(3)))
@@ -101,19 +107,19 @@ class Network:
     def netdev(self, index):
         """(arguments for a guest's netdev, descriptors for its QEMU)"""
         if self.hub:
-            return ['-netdev', 'stream,id=n0,server=off,addr.type=unix,'
-                    f'addr.path={self.directory}/port{index - 1}'], []
+            return ['-netdev', f'stream,id={self.name},server=off,'
+                    f'addr.type=unix,addr.path={self.hub.path(index - 1)}'], []
         if self.taps:
             tap = self.taps[index]
-            return ['-netdev', f'tap,id=n0,fd={tap}'], [tap]
+            return ['-netdev', f'tap,id={self.name},fd={tap}'], [tap]
         end = self.ends[index - 1].fileno()
-        return ['-netdev', 'stream,id=n0,server=off,addr.type=fd,'
+        return ['-netdev', f'stream,id={self.name},server=off,addr.type=fd,'
                 f'addr.str={end}'], [end]
 
     def mac(self, index):
         """The MAC address of a guest's NIC."""
         if not self.plan.is_bridged:
-            return mac(index)
+            return adapter.mac(index, self.number)
         return (self.vendor + bytes([index])).hex(':')
 
     def booted(self, guests):
@@ -128,13 +134,13 @@ class Network:
         """(guest or hub, netdev, queue) that frames to a guest pass last."""
         if self.hub:
             return self.hub, f's{guest - 1}', 'rx'
-        return self.guests[guest], 'n0', 'tx'
+        return self.guests[guest], self.name, 'tx'
 
     def _middle(self):
         """(guest or hub, netdev) that all frames pass."""
         if self.hub:
             return self.hub, 'h0'
-        return next(g for g in self.guests.values() if not g.fate), 'n0'
+        return next(g for g in self.guests.values() if not g.fate), self.name
 
     def _passes_filters(self, what):
         if self.plan.wire == 'shm':
@@ -153,17 +159,14 @@ class Network:
         whose, netdev = self._middle()
         # At the head, before filters that lose frames
         whose.qmp('object-add', **{
-            'qom-type': 'filter-dump', 'id': DUMP, 'netdev': netdev,
+            'qom-type': 'filter-dump', 'id': self._dump, 'netdev': netdev,
             'position': 'head', 'file': path})
         self.capture, self.dumping = path, whose
 
     def end_capture(self):
         """End the capture: (file, size)."""
-        if not self.capture:
-            raise LabError('pcap off: no capture runs; begin one with '
-                           '"vrdma-lab pcap FILE"')
         try:
-            self.dumping.qmp('object-del', id=DUMP)
+            self.dumping.qmp('object-del', id=self._dump)
         except GuestGone:
             pass        # its QEMU has written the file
         path, self.capture = self.capture, None
@@ -175,7 +178,7 @@ class Network:
         if values:
             self._passes_filters('impair')
         whose, netdev, queue = self._before(guest)
-        name = f'impair-{guest}'
+        name = f'impair-{self.name}-{guest}'
         if self.impaired.pop(guest, None):
             # Disabling it releases the frames that it holds.
             whose.qmp('qom-set', path=f'/objects/{name}', property='status',

@@ -14,6 +14,7 @@ from guestkit.stack import STACKS
 from . import confine, images, installed, taps
 
 MOST = 64
+MOST_ADAPTERS = 8       # of a guest
 LAST = 254              # last byte of addresses 10.0.0.x
 LEAST_MTU = 1280        # minimum of IPv6
 LEAST_MEMORY = 256      # MiB that a guest needs to boot
@@ -38,6 +39,7 @@ class Plan:
     taps: list = field(default_factory=list)        # instead, one a guest
     first: int = 1          # the first guest's number
     of: int = 0             # number of guests of all labs on the network
+    adapters: int = 1       # of each guest
     mtu: int = MTU
     images: list = field(default_factory=list)      # one, or one a guest
     packages: list = field(default_factory=list)    # to install in images
@@ -46,6 +48,10 @@ class Plan:
     @property
     def numbers(self):
         return range(self.first, self.first + self.guests)
+
+    @property
+    def adapter_numbers(self):
+        return range(1, self.adapters + 1)
 
     @property
     def links(self):
@@ -108,8 +114,15 @@ def _check_built(plan):
 
 
 def check_network(plan):
-    """Check the options of a network, and set its MTU."""
+    """Check the options of the networks, and set their MTU."""
     last = plan.numbers[-1]
+    if not 1 <= plan.adapters <= MOST_ADAPTERS:
+        raise LabError(f'--adapters {plan.adapters}: a guest has 1 to '
+                       f'{MOST_ADAPTERS}')
+    if plan.adapters > 1 and plan.is_bridged:
+        raise LabError(f'--adapters {plan.adapters}: guests on a network of '
+                       'this machine have one adapter; use it without '
+                       '--bridge and --tap')
     if not plan.is_bridged:
         if plan.first != 1 or plan.of:
             raise LabError('--first and --of are for several labs on one '
