@@ -72,6 +72,11 @@ class CommandLine(unittest.TestCase):
                 ('run --after 7471 true', 'GUEST:PORT.* got "7471"'),
                 ('run --after 1:0 true', '"1:0": ports are 1 to 65535'),
                 ('run --after 1:65536 true', '"1:65536": ports are 1 to'),
+                ('link 1 down', 'GUEST.ADAPTER, such as 1.2, got "1"'),
+                ('link 1.2.3 down', 'GUEST.ADAPTER, .* got "1.2.3"'),
+                ('link eth1 down', 'GUEST.ADAPTER, .* got "eth1"'),
+                ('link 1.2 off', "invalid choice: 'off'"),
+                ('link 1.2', 'required: state'),
                 ('up --adapters two', "--adapters: invalid int value: 'two'"),
                 ('pcap -a x file', "-a/--adapter: invalid int value: 'x'"),
                 ('up --qemu -foo', 'begins with "-", write --qemu=-')):
@@ -81,6 +86,7 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(self.parse('run', '--after', '1:65535',
                                     'true').after, [1, 65535])
         self.assertEqual(self.parse('up', '--qemu=-foo').qemu, ['-foo'])
+        self.assertEqual(self.parse('link', '1.2', 'down').adapter, (1, 2))
 
     def test_the_adapter_may_also_be_called_a_stack(self):
         for words, stack in (('', 'virtio-rdma'), ('--stack rxe', 'rxe'),

@@ -63,6 +63,15 @@ def listener(text):
     return [guest, port]
 
 
+def adapter(text):
+    """(guest, adapter)"""
+    match = re.fullmatch(r'(\d+)\.(\d+)', text)
+    if not match:
+        raise argparse.ArgumentTypeError(
+            f'expected GUEST.ADAPTER, such as 1.2, got "{text}"')
+    return tuple(map(int, match.groups()))
+
+
 def seconds(text):
     try:
         value = float(text)
@@ -108,19 +117,21 @@ def plural(count, noun):
 def show_guest(guest):
     """Print a line for each adapter of a guest."""
     several = len(guest['adapters']) > 1
-    for adapter in guest['adapters']:
+    for its in guest['adapters']:
         number, width = str(guest['guest']), 9
         if several:
-            number, width = f'{number}.{adapter["number"]}', 14
-        line = f'  {number:>2}  {adapter["name"]:8} {adapter["ipv4"]:10} ' \
-            f'{adapter["ipv6"]:{width}} {adapter["device"]} ' \
-            f'GID {adapter["gid"]}'
+            number, width = f'{number}.{its["number"]}', 14
+        line = f'  {number:>2}  {its["name"]:8} {its["ipv4"]:10} ' \
+            f'{its["ipv6"]:{width}} {its["device"]} ' \
+            f'GID {its["gid"]}'
         if guest['image']:
             line += f'  {os.path.basename(guest["image"])}'
         if guest['fate']:
             line += f'  GONE: {guest["fate"]}'
-        if adapter['impaired']:
-            line += f'  impaired: {adapter["impaired"]}'
+        if not its['link_up']:
+            line += '  LINK DOWN'
+        if its['impaired']:
+            line += f'  impaired: {its["impaired"]}'
         print(line)
 
 
@@ -250,6 +261,13 @@ def do_qmp(args):
                           arguments=dict(args.arguments))['returned']
     print(returned if isinstance(returned, str) else
           json.dumps(returned, indent=1))
+    return 0
+
+
+def do_link(args):
+    guest, number = args.adapter
+    client.ask(Place(args.name), 'link', guest=guest, adapter=number,
+               up=args.state == 'up')
     return 0
 
 
@@ -425,6 +443,14 @@ def parser():
                      metavar='NAME=VALUE',
                      help='an argument; VALUE is JSON, or else a string')
     qmp.set_defaults(do=do_qmp)
+    link = commands.add_parser(
+        'link', help='take the link of an adapter down, or up again',
+        description='Take the link of an adapter and of its NIC down, as if '
+                    'its cable were pulled, or up again.')
+    link.add_argument('adapter', type=adapter, metavar='GUEST.ADAPTER',
+                      help='for example 1.2: adapter 2 of guest 1')
+    link.add_argument('state', choices=('down', 'up'))
+    link.set_defaults(do=do_link)
     pcap = commands.add_parser(
         'pcap', help='capture all further frames to a file')
     pcap.add_argument('-a', '--adapter', dest='number', type=int, default=1,

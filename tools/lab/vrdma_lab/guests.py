@@ -47,6 +47,7 @@ class Adapter:
     qmp: str            # its name in QMP
     device: str = ''    # last known name in the guest
     gid: int = None     # last known index of the GID of its IPv4 address
+    link_up: bool = True
 
 
 class LabGuest(Vm):
@@ -239,6 +240,11 @@ class LabGuest(Vm):
                            for name, value in values.items())
         return (f'export {exports}; cd {shlex.quote(directory)} || exit 125; '
                 f'exec {shlex.join(words)}')
+
+    def set_link(self, network, up):
+        """Set the link of the adapter on a network up or down."""
+        self.qmp('set_link', name=network.name, up=up)
+        self.adapters[network.number - 1].link_up = up
 
     def require_folder(self, path):
         if not self.has_folder(path):

@@ -88,6 +88,13 @@ class Keeper:
                                f'{min(self.guests)} to {max(self.guests)}')
         return [self.guests[n] for n in numbers or self.guests]
 
+    def alive(self, number):
+        """The guest with this number, whose QEMU has to run."""
+        guest = self.chosen([number])[0]
+        if guest.fate:
+            raise LabError(f'guest {guest.index}: {guest.fate}')
+        return guest
+
     def network(self, number):
         """The network of the adapters with this number."""
         if number not in self.plan.adapter_numbers:
@@ -142,11 +149,16 @@ class Keeper:
             guest.in_shell.release()
 
     def do_qmp(self, wire, request):
-        guest = self.chosen([request['guest']])[0]
-        if guest.fate:
-            raise LabError(f'guest {guest.index}: {guest.fate}')
+        guest = self.alive(request['guest'])
         wire.send(returned=guest.execute(request['execute'],
                                          request['arguments']))
+
+    def do_link(self, wire, request):
+        guest = self.alive(request['guest'])
+        network = self.network(request['adapter'])
+        with self.lock:
+            guest.set_link(network, request['up'])
+        wire.send(done=True)
 
     def do_pcap(self, wire, request):
         with self.lock:

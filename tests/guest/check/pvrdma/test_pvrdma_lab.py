@@ -25,6 +25,14 @@ def test_a_program_runs_on_each_adapter(bench):
         assert '1000 iters in' in out, out
 
 
+def test_a_link_goes_down_and_up(bench):
+    for state in ('DOWN', 'ACTIVE'):
+        bench.lab.call('link', '2.2', 'down' if state == 'DOWN' else 'up')
+        bench.lab.call('run', '-g', '2', '-t', '60', '--', 'sh', '-c',
+                       f'until ibv_devinfo -d $VRDMA_DEVICE_2 | '
+                       f'grep PORT_{state}; do sleep 0.1; done')
+
+
 def test_the_status_names_driver_and_adapter(bench):
     status = bench.lab.status()
     assert status['stack'] == 'pvrdma', status

@@ -2,14 +2,17 @@
 """vrdma-lab up --adapters 2: guests with two adapters, each on a network of
 its own."""
 import json
+import shutil
 
 from lab.capture import summary
+from lab.pages import listing
 from lab.runner import Skip
 from lab.userlab import UserBench, UserLab
 
 GUESTS = {'guests': 3, 'up': ('--adapters', '2')}
 PAIR, BENCH = UserLab, UserBench
-SECONDS = 60
+SECONDS = 90
+PAGE = 'virtio-rdma-lab'
 PORT = 7174
 PINGS = 9
 
@@ -114,12 +117,88 @@ def test_frames_are_lost_on_one_network(bench):
     ping(lab, 2)
 
 
+def test_a_link_that_is_down_breaks_its_programs_alone(bench):
+    lab = bench.lab
+    state = 'cat /sys/class/infiniband/$VRDMA_DEVICE_%d/ports/1/state'
+    lab.call('link', '3.2', 'down')
+    try:
+        down = [line.split()[0] for line in lab.call('status').out.splitlines()
+                if 'LINK DOWN' in line]
+        assert down == ['3.2'], down
+        for number, found in ((1, 'ACTIVE'), (2, 'DOWN')):
+            lab.call('run', '-g', '3', '-t', '60', '--', 'sh', '-c',
+                     f'until {state % number} | grep {found}; do sleep 0.1; '
+                     'done')
+        ping(lab, 1)
+        ping(lab, 2, server=1, client=2)
+        done = lab.call('run', '-g', '3', '--', 'timeout', '2', 'bash', '-c',
+                        'exec 3<>/dev/tcp/guest2.2/7', check=False)
+        assert 'Connection refused' not in done.out, str(done)
+    finally:
+        lab.call('link', '3.2', 'up')
+    assert 'LINK DOWN' not in lab.call('status').out
+    ping(lab, 2)
+
+
+def test_a_disk_with_two_paths_survives_the_loss_of_each(bench):
+    if not shutil.which('nvme'):
+        raise Skip('no nvme: install nvme-cli')
+    lab = bench.lab
+    for name in ('target.sh', 'host.sh'):
+        (lab.work / name).write_text(listing(PAGE, name), encoding='ascii')
+    lab.call('run', '-t', '120', '-g', '2', '--', 'sh', 'target.sh')
+    lab.call('run', '-t', '120', '-g', '1', '--', 'sh', 'host.sh')
+    try:
+        for number in (1, 2):
+            use_disk_without(lab, number)
+    finally:
+        lab.call('run', '-t', '60', '-g', '1', '--', 'nvme', 'disconnect',
+                 '-n', 'disk')
+
+
+def use_disk_without(lab, number):
+    """Take down the link of guest 1's adapter while it writes to the disk.
+    Require that both guests have all data, and that the path comes back."""
+    marker = f'down-{number}'
+    process = lab.begin('run', '-t', '300', '-g', '1', '--', 'sh', '-ec', f'''
+        head -c 8M /dev/urandom > /run/data
+        copy() {{ dd bs=64k count=128 status=none "$@"; }}
+        echo began
+        while [ ! -e {marker} ]; do
+            copy if=/run/data of=/dev/nvme0n1 oflag=direct
+        done
+        while ! grep -qv live /sys/class/nvme/*/state; do sleep 0.1; done
+        copy if=/run/data of=/dev/nvme0n1 oflag=direct
+        sha256sum < /run/data
+        copy if=/dev/nvme0n1 iflag=direct | sha256sum''')
+    assert process.stdout.readline() == 'began\n'
+    lab.call('link', f'1.{number}', 'down')
+    try:
+        (lab.work / marker).touch()
+        out, err = process.communicate(timeout=400)
+        assert process.returncode == 0, out + err
+        # Not from the page cache, which the target does not update
+        disk = lab.call('run', '-g', '2', '--', 'sh', '-c',
+                        'dd if=/dev/ram0 bs=64k count=128 iflag=direct '
+                        'status=none | sha256sum').out
+        assert out == 2 * disk, f'{out}in guest 1, {disk}in guest 2'
+    finally:
+        lab.call('link', f'1.{number}', 'up')
+    lab.call('run', '-t', '120', '-g', '1', '--', 'sh', '-c',
+             'until [ "$(cat /sys/class/nvme/*/state | sort -u)" = live ]; '
+             'do sleep 0.2; done')
+
+
 def test_adapters_that_do_not_exist_are_named(bench):
-    for words in (('pcap', '-a', '3', 'file'), ('pcap', '-a', '0', 'file'),
-                  ('impair', '-a', '3', 'loss=1%'),
-                  ('impair', '-a', '0', 'loss=1%')):
+    for number, words in (
+            (3, ('pcap', '-a', '3', 'file')), (0, ('pcap', '-a', '0', 'file')),
+            (3, ('impair', '-a', '3', 'loss=1%')),
+            (0, ('impair', '-a', '0', 'loss=1%')),
+            (3, ('link', '1.3', 'down')), (0, ('link', '1.0', 'up'))):
         done = bench.lab.fails(*words)
-        assert f'no adapter {words[2]}: each guest has 1 to 2' in done.err, \
+        assert f'no adapter {number}: each guest has 1 to 2' in done.err, \
             str(done)
+    done = bench.lab.fails('link', '4.1', 'down')
+    assert 'no guest 4: there are 1 to 3' in done.err, str(done)
     done = bench.lab.fails('pcap', 'off')
     assert 'no capture runs' in done.err, str(done)
