@@ -89,8 +89,8 @@ class Places(unittest.TestCase):
 
 COMMANDS = (['up', '1', '--share', ''], ['run', 'true'], ['shell', '1'],
             ['console', '1'], ['qmp', '1', 'stop'],
-            ['link', '1.1', 'down'], ['pcap', 'off'], ['impair', 'off'],
-            ['status'], ['--name', 'default', 'status'],
+            ['top', '-n', '1'], ['link', '1.1', 'down'], ['pcap', 'off'],
+            ['impair', 'off'], ['status'], ['--name', 'default', 'status'],
             ['down'])
 NOBODY = 65534
 

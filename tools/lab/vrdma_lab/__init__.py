@@ -13,6 +13,7 @@ network   the network of a lab: hub, captures, impairments
 keeper    the background process of a lab
 session   commands and shells in guests, for a client
 client    a connection to the keeper, and its output on a terminal
+top       rates of all adapters
 cli       the command line
 
 A lab is up while its keeper runs; guests and hub end with the keeper. The

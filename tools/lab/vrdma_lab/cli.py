@@ -14,7 +14,7 @@ from guestkit.paths import LabError, say
 from guestkit.stack import STACKS
 from guestkit.vm import about_preference
 
-from . import client, images
+from . import client, images, top
 from .keeper import keep
 from .network import EXAMPLE, parse
 from .place import Place, all_taken
@@ -81,6 +81,13 @@ def seconds(text):
         raise argparse.ArgumentTypeError(
             f'expected a number of seconds above 0, got "{text}"')
     return value
+
+
+def count(text):
+    if not re.fullmatch(r'[1-9]\d*', text):
+        raise argparse.ArgumentTypeError(
+            f'expected a number of tables from 1, got "{text}"')
+    return int(text)
 
 
 def variable(text):
@@ -264,6 +271,11 @@ def do_qmp(args):
     return 0
 
 
+def do_top(args):
+    top.top(Place(args.name), args.interval, args.count)
+    return 0
+
+
 def do_link(args):
     guest, number = args.adapter
     client.ask(Place(args.name), 'link', guest=guest, adapter=number,
@@ -413,13 +425,13 @@ def add_run(commands):
 
 
 def parser():
-    top = Parser(
+    whole = Parser(
         prog='vrdma-lab',
         description='Boot guests on one network, each with an RDMA adapter, '
                     'and run RDMA programs in them.')
-    top.add_argument('--name', help='name of the lab (default: $VRDMA_LAB, or '
-                                    '"default")')
-    commands = top.add_subparsers(dest='command', required=True)
+    whole.add_argument('--name', help='name of the lab (default: $VRDMA_LAB, '
+                                      'or "default")')
+    commands = whole.add_subparsers(dest='command', required=True)
     add_up(commands)
     add_run(commands)
     shell = commands.add_parser('shell', help='open a shell in a guest')
@@ -473,6 +485,17 @@ def parser():
                              '(default: to all)')
     impair.add_argument('spec', help=EXAMPLE.replace('%', '%%'))
     impair.set_defaults(do=do_impair)
+    rates = commands.add_parser(
+        'top', help='show rates of all adapters',
+        description='Show rates of all adapters, from their counters in '
+                    'query-rdma, until interrupted. On a terminal each table '
+                    'replaces the one before.')
+    rates.add_argument('-i', '--interval', type=seconds, default=1,
+                       metavar='SECONDS',
+                       help='time between tables (default: 1)')
+    rates.add_argument('-n', '--count', type=count, metavar='N',
+                       help='end after N tables')
+    rates.set_defaults(do=do_top)
     status = commands.add_parser(
         'status', help='list labs that are up; fails if a guest is gone')
     status.add_argument('--json', action='store_true',
@@ -482,7 +505,7 @@ def parser():
     down.add_argument('--logs', metavar='DIR',
                       help='copy the logs to this directory')
     down.set_defaults(do=do_down)
-    return top
+    return whole
 
 
 def main(argv=None):

@@ -14,6 +14,7 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
+from guestkit.agent import GuestGone
 from guestkit.kernel import prepared
 from guestkit.paths import LabError
 
@@ -152,6 +153,19 @@ class Keeper:
         guest = self.alive(request['guest'])
         wire.send(returned=guest.execute(request['execute'],
                                          request['arguments']))
+
+    def do_counters(self, wire, _):
+        """The adapters of each guest, from query-rdma. A guest that is gone
+        has none."""
+        entries = []
+        for guest in self.guests.values():
+            try:
+                adapters = guest.qmp('query-rdma')
+            except GuestGone:
+                adapters = None
+            entries.append({'guest': guest.index, 'time': time.monotonic(),
+                            'adapters': adapters})
+        wire.send(guests=entries)
 
     def do_link(self, wire, request):
         guest = self.alive(request['guest'])

@@ -81,6 +81,23 @@ def test_frames_take_the_network_of_their_adapter(bench):
         assert sent[f'rdma{other - 1}'] == 0, sent
 
 
+def test_rates_of_all_adapters_are_shown(bench):
+    if bench.stack == 'rxe':
+        done = bench.lab.fails('top', '-n', '1')
+        assert 'no guest has an adapter' in done.err, str(done)
+        return
+    process = bench.lab.begin('top', '-i', '30', '-n', '1')
+    while process.poll() is None:
+        ping(bench.lab, 2)
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    rows = [line.split() for line in out.splitlines()[1:]]
+    # Sent and received packets each second
+    busy = {row[0]: (float(row[5]) > 0, float(row[6]) > 0) for row in rows}
+    assert busy == {f'{guest}.{number}': (guest > 1 and number == 2,) * 2
+                    for guest in (1, 2, 3) for number in (1, 2)}, out
+
+
 def test_a_capture_has_the_frames_of_one_network(bench):
     lab, file = bench.lab, bench.lab.work / 'second.pcap'
     lab.call('pcap', '-a', '2', str(file))
