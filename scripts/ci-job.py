@@ -22,8 +22,8 @@ def commands(job):
     """(image, commands) of a job of GitHub or GitLab."""
     if 'script' in job:
         return job['image'], job['script']
-    return job['container'], [step['run'] for step in job['steps']
-                              if 'run' in step]
+    return job['container']['image'], [step['run'] for step in job['steps']
+                                       if 'run' in step]
 
 
 def main():

@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The demo reads figures right, and shows what it has of each row."""
+import io
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,11 +15,28 @@ sys.dont_write_bytecode = True
 TOP = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(TOP / 'tests' / 'guest'), str(TOP / 'tools' / 'lab')]
 
+from guestkit import accel    # noqa: E402
+from guestkit.paths import LabError    # noqa: E402
 from lab import demo, perftest, tcp    # noqa: E402
 
 
 def cell(value, unit='MB/s', ok=True):
     return {'value': value, 'unit': unit, 'ok': ok}
+
+
+class Accelerators(unittest.TestCase):
+    def test_guests_have_the_accelerator_that_is_printed(self):
+        for its in accel.TCG, accel.Accelerator('kvm', 'which works here'):
+            with tempfile.TemporaryDirectory(prefix='lab-') as logs, \
+                    mock.patch.object(demo, 'LOGS', Path(logs)), \
+                    mock.patch('sys.stdout', io.StringIO()) as said, \
+                    mock.patch.object(demo, 'Pair',
+                                      side_effect=LabError('no')) as pair, \
+                    self.assertRaises(LabError):
+                demo.Demo('stream', None, None, accelerator=its).run()
+            self.assertEqual(pair.call_args.kwargs['kvm'], its.name == 'kvm')
+            self.assertIn(f'accelerator: {its.name.upper()}, {its.why}',
+                          said.getvalue())
 
 
 class Qperf(unittest.TestCase):

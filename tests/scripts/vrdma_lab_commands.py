@@ -75,6 +75,7 @@ class CommandLine(unittest.TestCase):
                 ('top -n 0', 'a number of tables from 1, got "0"'),
                 ('top --count x', 'a number of tables from 1, got "x"'),
                 ('top -i 0', 'a number of seconds above 0, got "0"'),
+                ('up --accel xen', "invalid choice: 'xen'.*'auto'"),
                 ('link 1 down', 'GUEST.ADAPTER, such as 1.2, got "1"'),
                 ('link 1.2.3 down', 'GUEST.ADAPTER, .* got "1.2.3"'),
                 ('link eth1 down', 'GUEST.ADAPTER, .* got "eth1"'),
@@ -95,7 +96,8 @@ class CommandLine(unittest.TestCase):
         for words, stack in (('', 'virtio-rdma'), ('--stack rxe', 'rxe'),
                              ('--adapter pvrdma', 'pvrdma')):
             found = self.parse('up', *words.split())
-            self.assertEqual((found.stack, found.adapters), (stack, 1))
+            self.assertEqual((found.stack, found.adapters, found.accel),
+                             (stack, 1, 'auto'))
         self.assertRegex(self.parse('up', '--adapter', 'mlx5'),
                          'argument --adapter.*mlx5.*pvrdma')
 

@@ -7,6 +7,7 @@ import re
 import time
 from pathlib import Path
 
+from guestkit import accel
 from guestkit.adapter import address
 from guestkit.agent import Result
 from guestkit.paths import LOGS, LabError
@@ -23,8 +24,9 @@ FACTOR = {'rxe': 1, 'virtio-rdma': 4}
 
 
 class Demo:
-    def __init__(self, link, only, pcap, prefer=True):
+    def __init__(self, link, only, pcap, prefer=True, accelerator=accel.TCG):
         self.link, self.pcap, self.prefer = link, pcap, prefer
+        self.accelerator = accelerator
         self.names = [only] if only else ['virtio-rdma', 'rxe', tcp.NAME]
         self.began = time.monotonic()
         self.figures = {}
@@ -185,9 +187,11 @@ class Demo:
 
     def run(self):
         """The exit code of the demonstration."""
+        self.say(self.accelerator.about)
         self.say(f'booting two guests on a {self.link} link')
         with Pair('demo', self.link, rdma='virtio-rdma' in self.names,
-                  extra=self.dump) as pair:
+                  extra=self.dump,
+                  kvm=self.accelerator.name == 'kvm') as pair:
             self.say(f'both up, Linux {pair.one.kernel.release}')
             if self.prefer:
                 self.say(pair.prefer_main_loops())
@@ -212,7 +216,8 @@ class Demo:
         RESULTS.mkdir(parents=True, exist_ok=True)
         path = RESULTS / 'demo.json'
         path.write_text(json.dumps(
-            {'link': self.link, 'rows': self.figures,
+            {'link': self.link, 'accelerator': self.accelerator.name,
+             'rows': self.figures,
              'failures': self.failures}, indent=1) + '\n')
         self.say(f'figures in {path}, output of the programs in '
                  f'{LOGS / "demo.log"}')

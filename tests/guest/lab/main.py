@@ -3,7 +3,7 @@
 import argparse
 import os
 
-from guestkit import driver, kernel
+from guestkit import accel, driver, kernel
 from guestkit.arch import ARM64
 from guestkit.paths import LOGS, LabError, say
 from guestkit.vm import Vm
@@ -63,7 +63,8 @@ def do_demo(args):
     choose_kernel(args.series)
     if args.only in (None, 'virtio-rdma'):
         driver.prepare()
-    return demo.Demo(args.link, args.only, args.pcap, args.prefer).run()
+    return demo.Demo(args.link, args.only, args.pcap, args.prefer,
+                     accel.choose(args.accel)).run()
 
 
 def do_check(args):
@@ -176,6 +177,9 @@ def parser():
                       help='record some traffic of each kind here '
                            '(default: $PCAP)')
     show.add_argument('--series', help='kernel series of the guests')
+    show.add_argument('--accel', choices=accel.CHOICES, default='auto',
+                      help='accelerator of the guests (default: kvm if it '
+                           'works, or else tcg)')
     show.add_argument('--same-priority', dest='prefer', action='store_false',
                       help="leave the priority of QEMU's main loops as it is")
     show.set_defaults(do=do_demo)

@@ -93,13 +93,15 @@ class Pair(TwoGuests):
     such as ',tb-size=64', and append more parameters of the guests' kernel.
     series is that of the kernel, archs has the architecture of each guest, and
     mem is the memory of each. adapters has the adapter of each guest: its
-    stack's name, or '' for none. mtu is that of the NICs.
+    stack's name, or '' for none. mtu is that of the NICs. kvm chooses KVM
+    instead of TCG.
     """
 
     def __init__(self, tag, link=None, rdma=True, iommu=False, smp=1,
                  hotplug=False, extra=None, objects=None, options=None,
                  accel='', series=None, append='', archs=(NATIVE, NATIVE),
-                 mem='2G', adapters=('virtio-rdma', 'virtio-rdma'), mtu=MTU):
+                 mem='2G', adapters=('virtio-rdma', 'virtio-rdma'), mtu=MTU,
+                 kvm=False):
         link = link or wire.link()
         self.tag, self.link, self.mtu = tag, link, mtu
         self.objects = objects
@@ -121,7 +123,7 @@ class Pair(TwoGuests):
             self.vms.append(Vm(
                 f'{tag}-{index}', *devices, smp=smp, mem=mem, series=series,
                 machine='q35,kernel-irqchip=split' if iommu else None,
-                accel=accel, arch=archs[index - 1],
+                accel=accel, kvm=kvm, arch=archs[index - 1],
                 append=f'intel_iommu=on {append}' if iommu else append))
 
     def start(self):

@@ -6,6 +6,7 @@ modules that come earlier in this list.
 
 paths      paths of sources and built files
 arch       architectures of guests
+accel      the accelerator of guests: KVM where it works
 packages   Debian packages, fetched and unpacked without installation
 suites     Debian's suites, queried with private lists
 buildroot  compilers of other suites

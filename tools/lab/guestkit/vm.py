@@ -93,15 +93,16 @@ class Vm(Guest):
 
     def __init__(self, name, *devices, series=None, smp=1, mem='2G',
                  machine=None, accel='', append='', logs=LOGS, made=None,
-                 arch=NATIVE, cpu=None):
-        """@made: a kernel to use instead of that of a series."""
+                 arch=NATIVE, cpu=None, kvm=False):
+        """@made: a kernel to use instead of that of a series; @accel: more
+        options of TCG."""
         super().__init__(name)
         self.arch = arch
         self.devices = list(devices)
         self.kernel = made or kernel.prepare(series, arch)
         self.smp, self.mem = smp, mem
         self.machine, self.cpu = machine or arch.machine, cpu or arch.model
-        self.accel, self.append = accel, append
+        self.kvm, self.accel, self.append = kvm, accel, append
         self.process = self.qmp_channel = None
         self.fds = []       # further descriptors that QEMU inherits
         self.tag = name     # beginning of the names of its QEMU's files
@@ -140,11 +141,11 @@ class Vm(Guest):
              '-device', 'virtio-9p-pci,fsdev=out,mount_tag=labout,addr=9'])
 
     def _accelerator(self):
-        return f'tcg,thread=multi{self.accel}'
+        return 'kvm' if self.kvm else f'tcg,thread=multi{self.accel}'
 
     def _clock(self):
         """Kernel parameters about its TSC."""
-        return '' if self.arch.foreign else clock_parameters()
+        return '' if self.arch.foreign or self.kvm else clock_parameters()
 
     def _command(self, agent, qmp):
         """The command line of QEMU. @agent, @qmp: options of the character

@@ -10,6 +10,7 @@ import socket
 import sys
 import time
 
+from guestkit import accel
 from guestkit.paths import LabError, say
 from guestkit.stack import STACKS
 from guestkit.vm import about_preference
@@ -18,7 +19,7 @@ from . import client, images, top
 from .keeper import keep
 from .network import EXAMPLE, parse
 from .place import Place, all_taken
-from .plan import ACCELERATORS, WIRES, Plan, check
+from .plan import WIRES, Plan, check
 from .session import CANNOT, Wire
 
 DOWN_TIMEOUT = 30
@@ -156,6 +157,7 @@ def show(status):
         show_guest(guest)
     print(f'  shared: {" ".join(status["shares"]) or "nothing"}')
     print(f'  logs: {status["logs"]}')
+    print(f'  {status["accelerator"]}')
     print(f'  {about_preference(status["preferred"])}')
     for path in status['captures']:
         print(f'  capturing to {path}')
@@ -378,8 +380,9 @@ def add_up(commands):
     up.add_argument('--kernel', metavar='SERIES', default='',
                     help='series of the kernel, such as 6.12 (default: that '
                          'of this machine, or of the image)')
-    up.add_argument('--accel', choices=ACCELERATORS, default='tcg',
-                    help='accelerator of QEMU (default: tcg)')
+    up.add_argument('--accel', choices=accel.CHOICES, default='auto',
+                    help='accelerator of QEMU (default: kvm if a probe of two '
+                         'seconds finds that it works, or else tcg)')
     up.add_argument('--smp', type=int, default=1, metavar='N',
                     help='processors of each guest')
     up.add_argument('--mem', default='2G', help='memory of each guest')

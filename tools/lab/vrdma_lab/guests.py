@@ -70,7 +70,8 @@ class LabGuest(Vm):
             '-chardev', f'socket,id=tty,fd={tty.fileno()}',
             '-device', 'virtconsole,chardev=tty', *plan.qemu,
             series=plan.series, smp=plan.smp, mem=plan.memory, logs=logs,
-            append='lab.logs=none', made=kernel)
+            append='lab.logs=none', made=kernel,
+            kvm=plan.accelerator.name == 'kvm')
         self.fds = [tty.fileno(), *inherited]
         self.tty_far = tty
         self.its = self._stack(kernel)
@@ -114,13 +115,6 @@ class LabGuest(Vm):
                 '-device', f'virtio-9p-pci,fsdev=share{number},'
                 f'mount_tag=share{number}']
         return arguments
-
-    def _accelerator(self):
-        return 'kvm' if self.plan.accelerator == 'kvm' \
-            else super()._accelerator()
-
-    def _clock(self):
-        return '' if self.plan.accelerator == 'kvm' else super()._clock()
 
     def _before_qemu(self):
         super()._before_qemu()

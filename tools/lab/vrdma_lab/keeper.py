@@ -120,6 +120,7 @@ class Keeper:
                       shares=self.plan.shares, logs=str(self.logs),
                       captures=[n.capture for n in networks if n.capture],
                       network=all(n.alive() for n in networks),
+                      accelerator=self.plan.accelerator.about,
                       preferred=self.preferred,
                       processes=[os.getpid(),
                                  *sum((n.processes() for n in networks), []),

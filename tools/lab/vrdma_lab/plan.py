@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The options of a lab, and checks that all files they need exist."""
-import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from guestkit import kernel
+from guestkit import accel, kernel
 from guestkit.adapter import MTU
 from guestkit.paths import (INSTALLED, MODULES, PROVIDER, LabError,
                             firmware_dirs, provider_dir, qemu_binary)
@@ -19,7 +18,6 @@ LAST = 254              # last byte of addresses 10.0.0.x
 LEAST_MTU = 1280        # minimum of IPv6
 LEAST_MEMORY = 256      # MiB that a guest needs to boot
 WIRES = ('net', 'shm')
-ACCELERATORS = ('tcg', 'kvm')
 
 
 @dataclass
@@ -28,7 +26,7 @@ class Plan:
     stack: str = 'virtio-rdma'
     wire: str = 'net'
     series: str = ''
-    accelerator: str = 'tcg'
+    requested: str = 'tcg'      # accelerator, one of accel.CHOICES
     smp: int = 1
     memory: str = '2G'
     shares: list = field(default_factory=list)      # directories
@@ -44,6 +42,7 @@ class Plan:
     images: list = field(default_factory=list)      # one, or one a guest
     packages: list = field(default_factory=list)    # to install in images
     sources: list = field(default_factory=list)     # for images, one a guest
+    accelerator: accel.Accelerator = accel.TCG      # the chosen one
 
     @property
     def numbers(self):
@@ -185,11 +184,8 @@ def check(plan):
     elif plan.wire == 'shm':
         raise LabError(f'--wire shm is for adapters: {plan.stack} uses its '
                        'NIC')
-    if plan.accelerator == 'kvm' and not os.access('/dev/kvm',
-                                                   os.R_OK | os.W_OK):
-        raise LabError('--accel kvm: /dev/kvm does not exist, or you may not '
-                       'use it; use --accel tcg, or join the group kvm')
     plan.shares = list(dict.fromkeys(map(share, plan.shares)))
+    plan.accelerator = accel.choose(plan.requested)
     if plan.images:
         _check_images(plan)
     return plan

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The page about vrdma-lab is true: its program runs as it is shown, by the
 last command of its CI jobs (all of them: make check-ci-jobs). Also what the
-command says where it cannot boot guests."""
+command says where it cannot boot guests, and KVM, by a QEMU that pretends."""
 import os
 import subprocess
+from unittest import mock
 
-from guestkit.paths import TOP
+from guestkit import accel
+from guestkit.paths import TOP, qemu_binary
 from lab.pages import listing
 from lab.userlab import UserBench, UserLab
 
 GUESTS = {'guests': 0}
 PAIR, BENCH = UserLab, UserBench
-SECONDS = 20
+SECONDS = 40
 PAGE = 'virtio-rdma-lab'
 JOB = 'PATH=$PWD/virtio-rdma/tools/lab:$PATH ./test.sh'
 
@@ -53,6 +55,45 @@ def test_up_says_what_makes_what_is_missing(bench):
             lab.environment = before
         assert text in done.err and 'Traceback' not in done.err, str(done)
     assert lab.status() is None
+
+
+def pretend(lab, name, first=''):
+    """Make a QEMU whose KVM is TCG. Return its path. @first: commands"""
+    path = lab.home / name
+    path.write_text(f'''#!/bin/sh
+{first}
+for word; do
+    [ "$word" != kvm ] || word=tcg,thread=multi
+    set -- "$@" "$word"
+    shift
+done
+exec {qemu_binary()} "$@"
+''', encoding='ascii')
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_the_program_of_the_probe_ends_on_a_working_processor(bench):
+    # TCG needs more time than KVM.
+    qemu = pretend(bench.lab, 'tcg')
+    with mock.patch.object(accel, 'PROBE_TIMEOUT', 120), \
+            mock.patch.dict(os.environ, QEMU=qemu):
+        assert accel.choose('auto').name == 'kvm', accel.probe()
+
+
+def test_guests_have_kvm_where_it_works(bench):
+    lab, before = bench.lab, dict(bench.lab.environment)
+    lab.environment['QEMU'] = pretend(
+        lab, 'kvm', f'case "$*" in *isa-debug-exit*) exit {accel.GOOD}; esac')
+    try:
+        done = lab.call('up', '1', '--logs', 'logs')
+        assert 'accelerator: KVM, which works here' in done.out, str(done)
+        words = (lab.work / 'logs' / 'guest1.cmdline').read_text()
+        assert '-accel kvm ' in words and ' tsc' not in words, words
+        assert lab.call('run', '--', 'hostname').out == 'guest1\n'
+    finally:
+        lab.call('down', check=False)
+        lab.environment = before
 
 
 def test_up_says_what_qemu_has_said(bench):
