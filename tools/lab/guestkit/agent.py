@@ -227,9 +227,9 @@ class Guest:
         """The names of the files in a directory."""
         return self._ask(30, op='list', path=path)['names']
 
-    def texts(self, pattern):
-        """{path: text} of small files whose paths match the pattern."""
-        return self._ask(30, op='texts', pattern=pattern)['texts']
+    def texts(self, *patterns):
+        """{path: text} of small files whose paths match the patterns."""
+        return self._ask(30, op='texts', patterns=patterns)['texts']
 
     def has_folder(self, path):
         return self._ask(30, op='folder', path=path)['yes']

@@ -74,10 +74,14 @@ class Stack:
         return self.tables(vm, self.device).get(self.device, {})
 
     def tables(self, vm, device='*'):
-        """{device: {index: GID}} of the RoCE v2 entries of all devices."""
+        """{device: {index: GID}} of the RoCE v2 entries of all devices.
+
+        Read the first 100 entries, because Linux uses the first free one: the
+        table of rxe has 1024, and each takes an emulated guest a millisecond.
+        """
         def column(directory):
-            found = vm.texts(
-                f'/sys/class/infiniband/{device}/ports/1/{directory}/*')
+            base = f'/sys/class/infiniband/{device}/ports/1/{directory}'
+            found = vm.texts(f'{base}/?', f'{base}/??')
             return {(path.split('/')[4], int(path.rpartition('/')[2])):
                     text.strip() for path, text in found.items()}
         gids, types = column('gids'), column('gid_attrs/types')

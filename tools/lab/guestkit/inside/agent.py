@@ -23,7 +23,7 @@ channel does not depend on the network under test.
   listens port                   -> yes              (TCP or RDMA CM)
   read   path                    -> text
   list   path                    -> names
-  texts  pattern                 -> texts            (of small files, by path)
+  texts  patterns                -> texts            (of small files, by path)
   folder path                    -> yes              (whether it is one)
   log    (nothing)               -> text             (new lines of the kernel)
 
@@ -243,9 +243,9 @@ class Agent:
     def op_list(self, path):
         return {'names': sorted(os.listdir(path))}
 
-    def op_texts(self, pattern):
+    def op_texts(self, patterns):
         texts = {}
-        for path in glob.glob(pattern):
+        for path in itertools.chain(*map(glob.glob, patterns)):
             try:
                 with open(path, encoding='utf-8', errors='replace') as f:
                     texts[path] = f.read(CHUNK)
