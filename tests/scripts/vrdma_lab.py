@@ -250,6 +250,12 @@ class Guests(unittest.TestCase):
         self.assertRegex(self.arguments(stack='pvrdma', mtu=1500),
                          '-device pvrdma,netdev=n0')
 
+    def test_shares_take_the_slots_that_adapters_leave(self):
+        found = self.arguments(shares=['/a,b', '/c'], adapters=2)
+        self.assertRegex(found, r'addr=10\.1,.*'
+                         r'path=/a,,b,.*mount_tag=share0.*'
+                         r'path=/c,.*mount_tag=share1$')
+
     def test_each_adapter_has_its_netdev_slot_and_mac_address(self):
         mac = 'mac=52:54:00:00:01:01'
         for stack, options, has in (

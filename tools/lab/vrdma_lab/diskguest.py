@@ -61,8 +61,7 @@ class DiskGuest(LabGuest):
             arguments += self._share('modules', self.boot.modules, '8')
         if self.boot.packages:
             arguments += self._share('packages', self.boot.packages, '9')
-        return (self.boot.initramfs, self.boot.append(self.name),
-                arguments + self._shares())
+        return self.boot.initramfs, self.boot.append(self.name), arguments
 
     def hears(self, timeout=3 * BOOT_TIMEOUT):
         return super().hears(timeout)

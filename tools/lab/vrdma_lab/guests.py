@@ -68,7 +68,8 @@ class LabGuest(Vm):
         super().__init__(
             hostname(index), *devices,
             '-chardev', f'socket,id=tty,fd={tty.fileno()}',
-            '-device', 'virtconsole,chardev=tty', *plan.qemu,
+            # QEMU chooses slots for shares, so adapters come first.
+            '-device', 'virtconsole,chardev=tty', *self._shares(), *plan.qemu,
             series=plan.series, smp=plan.smp, mem=plan.memory, logs=logs,
             append='lab.logs=none', made=kernel,
             kvm=plan.accelerator.name == 'kvm')
@@ -103,7 +104,7 @@ class LabGuest(Vm):
     def _root(self):
         initramfs, append, arguments = super()._root()
         # Leave out the directory that tests write to.
-        return initramfs, append, arguments[:4] + self._shares()
+        return initramfs, append, arguments[:4]
 
     def _shares(self):
         arguments = []
