@@ -4,7 +4,7 @@
 # build.sh OUTDIR [WORKDIR]: build the libibverbs provider in rdma-core's tree,
 # and its man page.
 # The source comes from the directory $SOURCE_CACHE if it is there, else from
-# Debian's archive. RDMA_CORE is the version of rdma-core, 56.1 by default, whose
+# Debian's archive. RDMA_CORE is the version of rdma-core, 56.1 by default. Its
 # private ABI 34 is also that of Debian 12's. With PACKAGE in the environment,
 # nothing in the provider tells where it was built. With CROSS_COMPILE, which is
 # what the name of the compiler begins with, such as aarch64-linux-gnu-, it is

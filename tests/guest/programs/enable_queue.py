@@ -3,8 +3,8 @@
 """Write 1 to queue_enable of each virtqueue of a PCI device, whose driver has
 enabled them already.
 
-The window of the device's configuration space (virtio 1.2, 4.1.4.9) reaches the
-registers, as the kernel does not map a device that has a driver.
+The window in the device's configuration space (virtio 1.2, 4.1.4.9) reaches
+the registers, as the kernel does not map a device that has a driver.
 """
 import os
 import struct
