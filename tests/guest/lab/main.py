@@ -17,7 +17,7 @@ STACKS = ('virtio-rdma', 'rxe')
 # Directories of tests below tests/guest
 SUITES = (workers.CHECK, 'users', 'newer', 'verbs', 'applications', 'series',
           'hosts', 'libvirt', 'vmm', 'arm64', 'faults', 'images', 'monitors',
-          'providers', 'pvrdma')
+          'providers', 'pvrdma', 'vrdma-lab')
 
 
 def do_headers(args):
