@@ -253,7 +253,7 @@ run-guest-migration:
 run-guest:
 	@$(STAGE) guest! 'guest tests are done' \
 		tests/guest/run check $(if $(JOBS),--jobs $(JOBS)) \
-		$(if $(SERIES),--series $(SERIES))
+		$(if $(SERIES),--series $(SERIES)) $(if $(SLOW),--slow)
 
 # Guest tests that take too long for CI
 run-users run-newer run-applications run-hosts run-libvirt run-vmm run-arm64 \

@@ -73,8 +73,8 @@ def do_check(args):
         driver.prepare()
         if args.suite == ARM64.name:
             driver.prepare(arch=ARM64)
-    return workers.Check(args.stack, args.pattern, args.suite,
-                         args.jobs).run()
+    return workers.Check(args.stack, args.pattern, args.suite, args.jobs,
+                         args.slow).run()
 
 
 def do_interop(args):
@@ -195,6 +195,8 @@ def parser():
                        help='a directory of tests (default: that of CI)')
     check.add_argument('--jobs', type=int,
                        help='how many pairs of guests at once')
+    check.add_argument('--slow', action='store_true',
+                       help='run slow tests, too, as with a pattern')
     check.add_argument('pattern', nargs='?',
                        help='regular expression of test names to run')
     check.set_defaults(do=do_check)

@@ -54,6 +54,12 @@ def ends_guests(test):
     return test
 
 
+def slow(test):
+    """Mark a test that a sample of the suite leaves out."""
+    test.slow = True
+    return test
+
+
 class Bench:
     """The environment of a test: two guests with an RDMA stack in each."""
 
@@ -182,9 +188,9 @@ class Bench:
 
 
 class Tests:
-    """The tests of one file."""
+    """The tests of one file whose names match the pattern."""
 
-    def __init__(self, path, pattern, alone=False):
+    def __init__(self, path, pattern, take_slow=True, alone=False):
         spec = importlib.util.spec_from_file_location(path.stem, path)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
@@ -203,7 +209,8 @@ class Tests:
             name = f'guest/{self.tag}: ' + \
                 key.removeprefix('test_').replace('_', ' ')
             if key.startswith('test_') and callable(test) and \
-                    pattern.search(name):
+                    pattern.search(name) and \
+                    (take_slow or not getattr(test, 'slow', False)):
                 self.tests.append((name, test))
         self.end_guests = any(getattr(test, 'ends_guests', False)
                               for _, test in self.tests)

@@ -68,15 +68,18 @@ class Worker:
 
 
 class Check:
-    """The tests of a suite whose names match the pattern."""
+    """The tests of a suite whose names match the pattern. Without a pattern
+    and @take_slow, those of CHECK are a sample."""
 
-    def __init__(self, stack, pattern, suite=CHECK, jobs=None):
+    def __init__(self, stack, pattern, suite=CHECK, jobs=None,
+                 take_slow=False):
         self.stack = stack
         wanted = re.compile(pattern or '')
         # The long tests of a suite have the machine and their guests to
         # themselves.
         alone = suite != CHECK
-        self.files = [Tests(path, wanted, alone) for path in
+        take_slow = take_slow or bool(pattern) or alone
+        self.files = [Tests(path, wanted, take_slow, alone) for path in
                       files_of(GUEST_TESTS / suite)]
         jobs = jobs or (1 if alone else min(os.cpu_count(), MOST))
         self.todo = {number for number, tests in enumerate(self.files)

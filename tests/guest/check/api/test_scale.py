@@ -7,6 +7,7 @@ import re
 from guestkit.adapter import address
 from lab.leaks import Watch
 from lab.programs import build_self_qp, cm_exchange, run_case
+from lab.runner import slow
 
 FULL = bool(os.environ.get('FULL'))
 # TCG keeps a heap node for each translated block until its buffer is full:
@@ -35,6 +36,7 @@ def test_one_hundred_queue_pairs_deliver_intact(bench):
                  timeout=120)
 
 
+@slow
 def test_as_many_objects_as_the_device_has(bench):
     binary = build_self_qp('many_objects')
     before = bench.resources()

@@ -5,7 +5,7 @@ import time
 from guestkit.adapter import net_up
 from guestkit.paths import LabError
 from lab.places import PROGRAMS
-from lab.runner import Skip, ends_guests, port_counters
+from lab.runner import Skip, ends_guests, port_counters, slow
 
 # MiB of the next kernel's memory that the test fills, out of 2048, and the
 # seconds for which the pattern has to stay
@@ -49,6 +49,7 @@ def wait_for_packets(bench, vm, which, number=1000, timeout=60):
         assert time.monotonic() < end, f'{vm.name} has no traffic'
 
 
+@slow
 @ends_guests
 def test_a_peer_cannot_write_to_the_next_kernel(bench):
     """UC WRITEs need no answer, so the peer never stops sending them."""

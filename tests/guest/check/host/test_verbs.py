@@ -4,11 +4,12 @@ tests' QEMU: its RDMA device is the one that rdma-verbs uses. `make
 check-verbs` runs all of them on both stacks."""
 from guestkit.stack import Rxe
 from lab.qtests import ON_RXE, ON_VIRTIO_RDMA, run_sample
-from lab.runner import Skip
+from lab.runner import Skip, slow
 
 SECONDS = 60
 
 
+@slow
 def test_the_device_passes_its_own_tests_on_virtio_rdma(bench):
     if bench.stack == 'rxe':
         raise Skip('the guest has no virtio-rdma')

@@ -6,7 +6,7 @@ import time
 
 from guestkit.adapter import address
 from lab.programs import PORT, cm_exchange
-from lab.runner import Skip, ends_guests, port_counters
+from lab.runner import Skip, ends_guests, port_counters, slow
 from lab.wire import by_memory
 
 GUESTS = {'link': 'shm'}
@@ -162,6 +162,7 @@ def verify_while_guests_stop(bench, options):
         assert int(re.search(r'(\d+) rounds', result.out)[1]) >= 1
 
 
+@slow
 def test_every_operation_while_guests_stop_and_go_on(bench):
     verify_while_guests_stop(bench, '-s 16384 -n 64 -q 4 -e')
 

@@ -2,13 +2,14 @@
 """Each kind of trouble of `make soak`, once each."""
 from lab import soak
 from lab.moving import MovingPair
-from lab.runner import Skip
+from lab.runner import Skip, slow
 
 PAIR = MovingPair
 GUESTS = soak.GUESTS
 SECONDS = 60
 
 
+@slow
 def test_traffic_goes_on_after_trouble_of_each_kind(bench):
     if bench.stack == 'rxe':
         raise Skip('rxe is not a device of QEMU')

@@ -9,6 +9,7 @@ from unittest import mock
 from guestkit import accel
 from guestkit.paths import TOP, qemu_binary
 from lab.pages import listing
+from lab.runner import slow
 from lab.userlab import UserBench, UserLab
 
 GUESTS = {'guests': 0}
@@ -18,6 +19,7 @@ PAGE = 'virtio-rdma-lab'
 JOB = 'PATH=$PWD/virtio-rdma/tools/lab:$PATH ./test.sh'
 
 
+@slow
 def test_the_last_command_of_ci_jobs_runs_the_program(bench):
     lab = bench.lab
     for name in ('hello.c', 'test.sh'):

@@ -41,6 +41,6 @@ for setting in accept_dad accept_ra; do
     echo 0 > "/proc/sys/net/ipv6/conf/default/$setting"
 done
 [ -n "$agent" ] || modprobe virtio_console
-/usr/bin/python3 -E -s "$(dirname "$0")/agent.py" ${agent:+"$agent"}
+/usr/bin/python3 -E -S "$(dirname "$0")/agent.py" ${agent:+"$agent"}
 echo "lab: agent ended with $?" > /dev/console
 busybox poweroff -f
