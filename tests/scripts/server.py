@@ -208,6 +208,8 @@ class Server(unittest.TestCase):
         _, lines = self.start(*options, 'max-cq=1,max-qp=4,max-srq=0')
         self.assertIn('num_vqs=11\n', lines[1])
         self.refused('258 virtqueues', *options, 'max-cq=66')
+        self.refused('258 virtqueues', *options, 'max-cq=0x42')
+        self.refused('max-cq=many: expected a number', *options, 'max-cq=many')
 
     def test_vhost_user_needs_the_address_of_the_nic(self):
         self.refused('--mac is missing', '--protocol', 'vhost-user')
