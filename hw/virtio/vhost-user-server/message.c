@@ -208,10 +208,10 @@ static bool get_base(VhostUserServer *s, VusMessage *msg, Error **errp)
     /* A ring that has not run keeps the base of SET_VRING_BASE. */
     if (virtio_queue_get_desc_addr(vdev, n)) {
         s->rings[n].base = virtio_queue_get_last_avail_idx(vdev, n);
-    }
-    /* After the reply, the guest may reuse the memory of the ring. */
-    if (s->running && !vus_run_reset_ring(s, n)) {
-        vus_run_stop(s);
+        /* After the reply, the guest may reuse the memory of the ring. */
+        if (s->running && !vus_run_reset_ring(s, n)) {
+            vus_run_stop(s);
+        }
     }
     s->rings[n].started = false;
     msg->body.ring.num = s->rings[n].base;
@@ -237,8 +237,7 @@ static bool set_kick(VhostUserServer *s, VusMessage *msg, Error **errp)
         return false;
     }
     ring->started = true;
-    return s->running && ring->enabled ? vus_run_add_ring(s, n, errp)
-                                       : vus_run_update(s, errp);
+    return vus_run_update(s, n, errp);
 }
 
 /*
@@ -267,7 +266,7 @@ static bool set_enable(VhostUserServer *s, VusMessage *msg, Error **errp)
         return false;
     }
     s->rings[n].enabled = msg->body.ring.num;
-    return vus_run_update(s, errp);
+    return n >= s->num_rings || vus_run_update(s, n, errp);
 }
 
 static bool set_backend_fd(VhostUserServer *s, VusMessage *msg, Error **errp)

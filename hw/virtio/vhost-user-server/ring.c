@@ -32,10 +32,10 @@ void vus_rings_clear(VhostUserServer *s)
 
 static bool is_eventfd(int fd)
 {
-    struct stat st;
+    g_autofree char *name = g_strdup_printf("/proc/self/fd/%d", fd);
+    g_autofree char *target = g_file_read_link(name, NULL);
 
-    /* An eventfd is an anonymous inode, which has no file type. */
-    return !fstat(fd, &st) && !(st.st_mode & S_IFMT);
+    return !g_strcmp0(target, "anon_inode:[eventfd]");
 }
 
 bool vus_ring_set_fd(int *place, int fd, Error **errp)

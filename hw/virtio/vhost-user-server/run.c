@@ -143,7 +143,7 @@ static bool set_rings(VhostUserServer *s, Error **errp)
     return true;
 }
 
-bool vus_run_add_ring(VhostUserServer *s, uint32_t n, Error **errp)
+static bool add_ring(VhostUserServer *s, uint32_t n, Error **errp)
 {
     VirtIODevice *vdev = vus_vdev(s);
 
@@ -203,14 +203,19 @@ static bool may_run(VhostUserServer *s)
     return s->rings[0].started;
 }
 
-bool vus_run_update(VhostUserServer *s, Error **errp)
+bool vus_run_update(VhostUserServer *s, uint32_t n, Error **errp)
 {
-    if (may_run(s) == s->running) {
+    bool wanted = s->rings[n].started && s->rings[n].enabled;
+
+    if (!s->running) {
+        return may_run(s) ? start(s, errp) : true;
+    }
+    if (wanted == !!virtio_queue_get_desc_addr(vus_vdev(s), n)) {
         return true;
     }
-    if (s->running) {
-        vus_run_stop(s);
-        return true;
+    if (wanted) {
+        return add_ring(s, n, errp);
     }
-    return start(s, errp);
+    vus_run_stop(s);
+    return true;
 }

@@ -62,10 +62,11 @@ void vus_rings_fail(VhostUserServer *s);
 #define VUS_F_PROTOCOL 30
 /* Features that the server offers to front ends */
 uint64_t vus_features(VhostUserServer *s);
-/* Start or stop the device, whichever the state of the rings demands. */
-bool vus_run_update(VhostUserServer *s, Error **errp);
-/* Start a ring while the device runs. */
-bool vus_run_add_ring(VhostUserServer *s, uint32_t n, Error **errp);
+/*
+ * Start the device, stop it, or add ring @n to it, whichever the change of this
+ * ring demands.
+ */
+bool vus_run_update(VhostUserServer *s, uint32_t n, Error **errp);
 /*
  * Reset a ring that the front end stops while the device runs. Returns false if
  * this stop does not mean a reset: the caller has to stop the device.

@@ -3,6 +3,7 @@
 messages that VMMs send."""
 import fcntl
 import os
+import select
 import shutil
 import socket
 import struct
@@ -50,6 +51,9 @@ def open_fd(front, kind):
         return [front.keep(fd) for fd in os.pipe()][0]
     if kind == 'socket':
         return front.keep(socket.socket(socket.AF_UNIX).detach())
+    if kind == 'epoll':
+        with select.epoll() as poll:
+            return front.keep(os.dup(poll.fileno()))
     if kind == 'memory':
         fd = front.keep(os.memfd_create('short'))
         os.ftruncate(fd, vu.MEMORY)
@@ -108,7 +112,8 @@ WRONG_MESSAGES = [
     (vu.SET_KICK, u64(0), ('pipe', 'pipe')),
     *((request, u64(0), (kind,))
       for request in (vu.SET_KICK, vu.SET_CALL, vu.SET_ERR)
-      for kind in ('pipe', 'socket', 'path', 'directory', 'null', 'memory')),
+      for kind in ('pipe', 'socket', 'path', 'directory', 'null', 'memory',
+                   'epoll')),
     (vu.SET_BACKEND_FD, b''),
     *((vu.SET_BACKEND_FD, b'', (kind,))
       for kind in ('pipe', 'path', 'directory', 'null', 'memory')),
@@ -370,6 +375,17 @@ def test_restarted_rings_keep_or_reset_the_device(_bench):
         front.memory[:0x2000] = bytes(0x2000)
         kick, _ = front.start_ring(0)
         assert not destroy_pd(front, kick, 0, third)
+
+
+def test_a_ring_that_waits_to_be_enabled_stops_no_other(_bench):
+    with Running('check-socket') as running, running.connect() as front:
+        set_up(front)
+        kick, _ = front.start_ring(0)
+        front.set_ring(1)
+        front.must(vu.SET_KICK, u64(1), [front.keep(os.eventfd(0))])
+        first = create_pd(front, kick, 0)
+        front.must(vu.SET_ENABLE, vu.RING.pack(1, 1))
+        assert destroy_pd(front, kick, 1, first)
 
 
 def test_memory_is_added_and_removed(_bench):
