@@ -14,6 +14,15 @@ PAIR = VhostUserPair
 SECONDS = 120
 
 
+def wait_for_server(vm):
+    """Wait until a VMM has connected to its server again."""
+    end = time.monotonic() + 20
+    while any(device['filename'].startswith('disconnected:')
+              for device in vm.qmp('query-chardev')):
+        assert time.monotonic() < end, 'the VMM does not connect'
+        time.sleep(0.1)
+
+
 def test_a_guest_reboots(bench):
     lifetimes.reboot(bench)
 
@@ -65,6 +74,6 @@ def test_a_guest_outlives_its_server(bench):
     assert not vm.run('ibv_devinfo', 60).ok
     # The VMM connects to the next server. The driver has to be bound again.
     bench.pair.servers[1].start()
-    time.sleep(3)
+    wait_for_server(vm)
     vm.must('rmmod virtio_rdma')
     works(bench)
