@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -83,7 +84,7 @@ class Exporter(unittest.TestCase):
                 with urllib.request.urlopen(url, timeout=20) as f:
                     text = f.read().decode()
                 break
-            except OSError:
+            except urllib.error.URLError:    # it does not listen yet
                 threading.Event().wait(0.1)
         return {name: float(value) for name, value in
                 re.findall(r'^(vrdma_\S+(?: \S+)*) (\S+)$', text, re.M)}
@@ -116,6 +117,31 @@ class Exporter(unittest.TestCase):
         self.monitor('c.sock', lambda sock: answer(sock, {'return': []}))
         (self.top / 'file').touch()
         self.assertEqual(self.scrape(url), {'vrdma_up{vm="c"}': 1})
+
+    def test_monitors_of_one_name_keep_apart(self):
+        for name in ('d.qmp', 'd.sock', 'e.qmp'):
+            self.monitor(name, lambda sock: answer(sock, {'return': []}))
+        _, url = self.start(self.top)
+        self.assertEqual(self.scrape(url), {
+            f'vrdma_up{{vm="{name}"}}': 1 for name in
+            (f'{self.top}/d.qmp', f'{self.top}/d.sock', 'e')})
+
+    def test_a_scrape_ends_with_monitors_that_send_forever(self):
+        def trickle(sock):
+            while True:
+                sock.sendall(b' ')
+                threading.Event().wait(0.5)
+
+        def flood(sock):
+            while True:
+                sock.sendall(bytes(1 << 16))
+        self.monitor('trickles', trickle)
+        self.monitor('floods', flood)
+        self.monitor('lives', lambda sock: answer(sock, {'return': []}))
+        _, url = self.start(self.top)
+        self.assertEqual(self.scrape(url), {
+            f'vrdma_up{{vm="{name}"}}': name == 'lives' for name in
+            ('trickles', 'floods', 'lives')})
 
     def test_one_bad_monitor_does_not_hide_others(self):
         wrong = {'error': {'class': 'CommandNotFound', 'desc': 'no command'}}
