@@ -27,8 +27,9 @@ RULES = Path(__file__).resolve().with_name('words.toml')
 # Where numbers begin in the file of rules; --lower replaces what follows
 NUMBERS = '[left]\n'
 SHOWN = 20
-KIND = re.compile(r'\.(c|h|py|sh|md|rst|build|toml|list|json)$|'
+KIND = re.compile(r'\.(c|h|py|sh|md|rst|build|toml|list|json|[1-8](\.in)?)$|'
                   r'(^|/)(Makefile|Kconfig|trace-events|configure)$')
+SCRIPT = '#!/usr/bin/python3'
 # In a pattern: where a sentence, or a whole text, begins
 PLACES = {'<start>': r'(?:\A\s*|(?<=[.;:!?])\s+)', '<first>': r'\A\s*'}
 C_TEXT = re.compile(r'/\*(.*?)\*/|//([^\n]*)|"((?:[^"\\\n]|\\.)*)"', re.S)
@@ -108,9 +109,9 @@ def page_texts(source):
 def texts_of(name, source):
     if name.endswith(('.c', '.h')):
         return c_texts(source)
-    if name.endswith('.py'):
+    if name.endswith('.py') or source.startswith(SCRIPT):
         return python_texts(source)
-    if name.endswith(('.md', '.rst', '.in', '.txt')):
+    if re.search(r'\.(md|rst|in|txt|[1-8])$', name):
         return page_texts(source)
     return hash_texts(source)
 
@@ -129,12 +130,17 @@ class Pattern(NamedTuple):
         return cls(name, rule['why'], re.compile(regex, re.I))
 
 
+def is_script(name):
+    with open(name, 'rb') as f:
+        return f.readline().startswith(SCRIPT.encode())
+
+
 def tracked_files():
     names = subprocess.run(
         ['git', 'ls-files', '-co', '--exclude-standard'], check=True,
         text=True, stdout=subprocess.PIPE).stdout.splitlines()
-    return [name for name in names if KIND.search(name) and
-            Path(name).is_file()]
+    return [name for name in names if Path(name).is_file() and
+            (KIND.search(name) or is_script(name))]
 
 
 def area_of(name):

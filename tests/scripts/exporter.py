@@ -84,7 +84,7 @@ class Exporter(unittest.TestCase):
                 with urllib.request.urlopen(url, timeout=20) as f:
                     text = f.read().decode()
                 break
-            except urllib.error.URLError:    # it does not listen yet
+            except urllib.error.URLError:    # not listening yet
                 threading.Event().wait(0.1)
         return {name: float(value) for name, value in
                 re.findall(r'^(vrdma_\S+(?: \S+)*) (\S+)$', text, re.M)}
