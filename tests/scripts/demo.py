@@ -8,6 +8,7 @@ import unittest
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
+from xml.etree import ElementTree
 
 import tap
 
@@ -17,7 +18,7 @@ sys.path[:0] = [str(TOP / 'tests' / 'guest'), str(TOP / 'tools' / 'lab')]
 
 from guestkit import accel    # noqa: E402
 from guestkit.paths import LabError    # noqa: E402
-from lab import demo, perftest, tcp    # noqa: E402
+from lab import chart, demo, perftest, tcp    # noqa: E402
 
 
 def cell(value, unit='MB/s', ok=True):
@@ -106,6 +107,36 @@ class Table(unittest.TestCase):
                  'TCP': cell(50)}
         self.assertEqual(self.row(**cells),
                          ['MB/s', '400', 'failed', '-', '50.0'])
+
+
+class Chart(unittest.TestCase):
+    ROWS = {'a < b': {'virtio-rdma': cell(400), 'rxe': cell(100),
+                      'TCP': cell(0, ok=False)},
+            'ping': {'virtio-rdma': cell(10, 'us')}}
+
+    def setUp(self):
+        self.root = ElementTree.fromstring(chart.svg(self.ROWS, demo.number))
+        self.words = [element.text for element in self.root.iter()
+                      if element.text and element.text.strip()]
+
+    def test_bars_have_the_lengths_of_the_figures(self):
+        bars = [float(element.get('width')) for element in self.root
+                if element.get('x') == str(chart.LABEL) and
+                element.get('height') == str(chart.BAR - 2)]
+        self.assertEqual(len(bars), 3)
+        self.assertAlmostEqual(bars[0] / bars[1], 4, 1)
+        self.assertEqual(bars[0], bars[2])
+
+    def test_figures_and_failures_are_written(self):
+        for text in ('a < b', '400 MB/s', '100 MB/s', 'failed', '10.0 us'):
+            self.assertIn(text, self.words)
+
+    def test_a_page_loads_nothing(self):
+        page = chart.page(self.ROWS, demo.number, 'one & two')
+        self.assertIn('<p>one &amp; two</p>', page)
+        self.assertEqual(page.count('<svg'), 1)
+        self.assertNotRegex(page.replace('http://www.w3.org/2000/svg', ''),
+                            'http|src=|href=|@import')
 
 
 if __name__ == '__main__':

@@ -13,7 +13,7 @@ from guestkit.agent import Result
 from guestkit.paths import LOGS, LabError
 from guestkit.stack import STACKS
 
-from . import nvme, perftest, storage, tcp
+from . import chart, nvme, perftest, storage, tcp
 from .capture import summary
 from .pair import Pair
 from .places import RESULTS
@@ -219,8 +219,12 @@ class Demo:
             {'link': self.link, 'accelerator': self.accelerator.name,
              'rows': self.figures,
              'failures': self.failures}, indent=1) + '\n')
-        self.say(f'figures in {path}, output of the programs in '
-                 f'{LOGS / "demo.log"}')
+        page = RESULTS / 'demo.html'
+        page.write_text(chart.page(
+            self.figures, number, f'Two guests on a {self.link} link; '
+            f'{self.accelerator.about}.'), encoding='utf-8')
+        self.say(f'figures in {path}, as bars in {page}, output of the '
+                 f'programs in {LOGS / "demo.log"}')
 
 
 def number(value):
