@@ -20,6 +20,7 @@ int main(int argc, char **argv)
     qrdma_add_tests("pvrdma/handle/", pvrdma_handle_tests);
     qrdma_add_tests("pvrdma/pages/", pvrdma_pages_tests);
     qrdma_add_tests("pvrdma/hostile/", pvrdma_hostile_tests);
+    qrdma_add_tests("pvrdma/nested/", pvrdma_nested_tests);
     qrdma_add_tests("pvrdma/migrate/", pvrdma_migrate_tests);
     return g_test_run();
 }

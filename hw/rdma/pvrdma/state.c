@@ -14,10 +14,13 @@ static bool is_bus_master(Pvrdma *s)
            PCI_COMMAND_MASTER;
 }
 
-/* May the device access guest memory while the VM runs? */
+/*
+ * May the device access guest memory while the VM runs? A device that was
+ * unplugged has no configuration space any more.
+ */
 static bool is_ready(Pvrdma *s)
 {
-    return s->active && is_bus_master(s) && !s->hca.unrealizing;
+    return s->active && !s->hca.unrealizing && is_bus_master(s);
 }
 
 bool pvrdma_is_active(Pvrdma *s)

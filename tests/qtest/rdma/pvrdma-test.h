@@ -97,6 +97,7 @@ extern const QRdmaTest pvrdma_handle_tests[];
 extern const QRdmaTest pvrdma_host_tests[];
 extern const QRdmaTest pvrdma_hostile_tests[];
 extern const QRdmaTest pvrdma_migrate_tests[];
+extern const QRdmaTest pvrdma_nested_tests[];
 extern const QRdmaTest pvrdma_pages_tests[];
 
 #endif
