@@ -32,61 +32,102 @@ int pvrdma_create_uc(Pvrdma *s, const void *req, void *rsp)
     return 0;
 }
 
-/*
- * Destroy a PD with all its objects: a driver that was interrupted while it
- * waited for a new object does not know that object, and never destroys it.
- */
-static int pd_drop(Pvrdma *s, uint32_t pdn)
-{
-    RdmaHcaPd *pd = rdma_hca_table_get(&s->hca.pds, pdn);
-    RdmaHcaSrq *srq;
-    RdmaHcaQp *qp;
-    RdmaHcaMr *mr;
-    int ret = 0;
+/* Whose objects to destroy: those of a PD, or, if @pdn is 0, of a context */
+typedef struct Owner {
+    uint32_t pdn;
+    uint32_t ctx;
+} Owner;
 
-    if (pd && pd->users) {
-        RDMA_HCA_FOREACH(&s->hca.qps, n, qp) {
-            if (ret != -EINPROGRESS && qp->pd == pd) {
-                ret = pvrdma_qp_drop(s, n) ?: ret;
-            }
-        }
-        RDMA_HCA_FOREACH(&s->hca.srqs, n, srq) {
-            if (ret != -EINPROGRESS && srq->pd == pd) {
-                ret = pvrdma_srq_drop(s, n) ?: ret;
-            }
-        }
-        RDMA_HCA_FOREACH(&s->hca.mrs, n, mr) {
-            if (ret != -EINPROGRESS && mr->pd == pd) {
-                ret = rdma_hca_mr_dereg(&s->hca, n) ?: ret;
-            }
-        }
-    }
-    return ret ?: rdma_hca_pd_destroy(&s->hca, pdn);
+static bool owns_pd(const Owner *owner, const RdmaHcaPd *pd)
+{
+    return owner->pdn ? pd->pdn == owner->pdn : pd->context == owner->ctx;
 }
 
-/* The same for all objects of a context */
+static bool owns_qp(const Owner *owner, const void *obj)
+{
+    return owns_pd(owner, ((const RdmaHcaQp *)obj)->pd);
+}
+
+static bool owns_srq(const Owner *owner, const void *obj)
+{
+    return owns_pd(owner, ((const RdmaHcaSrq *)obj)->pd);
+}
+
+static bool owns_mr(const Owner *owner, const void *obj)
+{
+    return owns_pd(owner, ((const RdmaHcaMr *)obj)->pd);
+}
+
+static bool owns_pd_itself(const Owner *owner, const void *obj)
+{
+    return owns_pd(owner, obj);
+}
+
+static bool owns_cq(const Owner *owner, const void *obj)
+{
+    return !owner->pdn && ((const PvrdmaCq *)obj)->ctx == owner->ctx;
+}
+
+static int mr_drop(Pvrdma *s, uint32_t mrn)
+{
+    return rdma_hca_mr_dereg(&s->hca, mrn);
+}
+
+static int pd_drop(Pvrdma *s, uint32_t pdn)
+{
+    return rdma_hca_pd_destroy(&s->hca, pdn);
+}
+
+/* An object comes before those that it uses. */
+static const struct {
+    size_t table;                   /* offset in RdmaHca */
+    bool (*owns)(const Owner *owner, const void *obj);
+    int (*drop)(Pvrdma *s, uint32_t id);
+} kinds[] = {
+    { offsetof(RdmaHca, qps), owns_qp, pvrdma_qp_drop },
+    { offsetof(RdmaHca, srqs), owns_srq, pvrdma_srq_drop },
+    { offsetof(RdmaHca, mrs), owns_mr, mr_drop },
+    { offsetof(RdmaHca, pds), owns_pd_itself, pd_drop },
+    { offsetof(RdmaHca, cqs), owns_cq, pvrdma_cq_drop },
+};
+
+/*
+ * Destroy all objects of a PD or context: a driver that was interrupted while
+ * it waited for a new object does not know that object, and never destroys it.
+ *
+ * Each table is read once, because there may be many PDs and many objects.
+ */
+static int drop_all(Pvrdma *s, const Owner *owner)
+{
+    int result = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+        void *obj;
+
+        RDMA_HCA_FOREACH((RdmaHcaTable *)((char *)&s->hca + kinds[i].table),
+                         n, obj) {
+            int ret = kinds[i].owns(owner, obj) ? kinds[i].drop(s, n) : 0;
+
+            if (ret == -EINPROGRESS) {
+                return ret;
+            }
+            result = ret ?: result;
+        }
+    }
+    return result;
+}
+
 int pvrdma_destroy_uc(Pvrdma *s, const void *req, void *rsp)
 {
-    uint32_t ctx = pvrdma_handle_of(req);
-    RdmaHcaCq *cq;
-    RdmaHcaPd *pd;
-    int ret = 0;
+    const Owner owner = { .ctx = pvrdma_handle_of(req) };
+    int ret;
 
-    if (ctx == PVRDMA_KERNEL || !pvrdma_has_context(s, ctx)) {
+    if (owner.ctx == PVRDMA_KERNEL || !pvrdma_has_context(s, owner.ctx)) {
         return -ENOENT;
     }
-    RDMA_HCA_FOREACH(&s->hca.pds, n, pd) {
-        if (ret != -EINPROGRESS && pd->context == ctx) {
-            ret = pd_drop(s, n) ?: ret;
-        }
-    }
-    RDMA_HCA_FOREACH(&s->hca.cqs, n, cq) {
-        if (ret != -EINPROGRESS && pvrdma_cq(cq)->ctx == ctx) {
-            ret = pvrdma_cq_drop(s, n) ?: ret;
-        }
-    }
+    ret = drop_all(s, &owner);
     if (!ret) {
-        clear_bit(ctx, s->contexts);
+        clear_bit(owner.ctx, s->contexts);
     }
     return ret;
 }
@@ -113,7 +154,10 @@ int pvrdma_create_pd(Pvrdma *s, const void *req, void *rsp)
 
 int pvrdma_destroy_pd(Pvrdma *s, const void *req, void *rsp)
 {
-    return pd_drop(s, pvrdma_handle_of(req));
+    const Owner owner = { .pdn = pvrdma_handle_of(req) };
+    RdmaHcaPd *pd = rdma_hca_table_get(&s->hca.pds, owner.pdn);
+
+    return pd && pd->users ? drop_all(s, &owner) : pd_drop(s, owner.pdn);
 }
 
 /* All of memory is for the kernel: a process could name any page. */

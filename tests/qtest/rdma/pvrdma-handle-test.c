@@ -87,6 +87,27 @@ static void test_bad_pages(void)
     }
 }
 
+/* All objects of a context go with it, and no others. */
+static void test_many_pds(void)
+{
+    enum { PDS = 100 };
+    g_autoptr(QPvrdma) d = pv_alone();
+    uint32_t other = qpvrdma_create_pd(d, 0), pd = 0;
+    uint32_t kept = qpvrdma_get_dma_mr(d, other).handle;
+
+    for (int round = 0; round < 2; round++) {
+        qpvrdma_create_uc(d, 3);
+        for (int i = 0; i < PDS; i++) {
+            pd = qpvrdma_create_pd(d, 3);
+            qpvrdma_reg_mr(d, pd, 0x1000, 1, 1);
+        }
+        assert_done(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_UC, 3));
+        assert_fails(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_PD, pd));
+    }
+    assert_done(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_MR, kept));
+    assert_done(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_PD, other));
+}
+
 /* Each object is destroyed once, and its doorbells have no effect then. */
 static void test_twice(void)
 {
@@ -186,6 +207,7 @@ const QRdmaTest pvrdma_handle_tests[] = {
     { "no-context", test_no_context },
     { "pages", test_pages },
     { "bad-pages", test_bad_pages },
+    { "many-pds", test_many_pds },
     { "twice", test_twice },
     { "round-robin", test_round_robin },
     { "steps-twice", test_steps_twice },
