@@ -96,25 +96,30 @@ static const struct {
  * it waited for a new object does not know that object, and never destroys it.
  *
  * Each table is read once, because there may be many PDs and many objects.
+ *
+ * After -EINPROGRESS the command goes on at the object that was in progress.
+ * The backend has the result for that one, and would return it for another one,
+ * such as one that it could not destroy.
  */
 static int drop_all(Pvrdma *s, const Owner *owner)
 {
-    int result = 0;
+    PvrdmaDrop *d = &s->cmd.drop;
 
-    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+    for (; d->kind < ARRAY_SIZE(kinds); d->kind++, d->id = 0) {
+        const RdmaHcaTable *t = (void *)&s->hca + kinds[d->kind].table;
         void *obj;
 
-        RDMA_HCA_FOREACH((RdmaHcaTable *)((char *)&s->hca + kinds[i].table),
-                         n, obj) {
-            int ret = kinds[i].owns(owner, obj) ? kinds[i].drop(s, n) : 0;
+        for (; (obj = rdma_hca_table_next(t, &d->id)); d->id++) {
+            int ret = kinds[d->kind].owns(owner, obj)
+                      ? kinds[d->kind].drop(s, d->id) : 0;
 
             if (ret == -EINPROGRESS) {
                 return ret;
             }
-            result = ret ?: result;
+            d->ret = ret ?: d->ret;
         }
     }
-    return result;
+    return d->ret;
 }
 
 int pvrdma_destroy_uc(Pvrdma *s, const void *req, void *rsp)

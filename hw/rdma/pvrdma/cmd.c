@@ -180,6 +180,7 @@ void pvrdma_cmd_forget(Pvrdma *s)
     s->cmd.late = false;
     s->cmd.waiting = false;
     s->cmd.fault = 0;
+    s->cmd.drop = (PvrdmaDrop) {};
     qemu_cond_broadcast(&s->cmd.done);
 }
 

@@ -118,6 +118,13 @@ typedef struct PvrdmaDeviceRing {
     uint32_t index;
 } PvrdmaDeviceRing;
 
+/* Where a command that destroys many objects goes on */
+typedef struct PvrdmaDrop {
+    unsigned kind;
+    uint32_t id;
+    int ret;                        /* of the last one that failed */
+} PvrdmaDrop;
+
 /* The command that was requested last */
 typedef struct PvrdmaCommand {
     union {
@@ -129,6 +136,7 @@ typedef struct PvrdmaCommand {
     bool late;                      /* the driver may have read ERR */
     bool waiting;                   /* for RdmaHcaOps.resume() */
     int fault;                      /* error for ERR from a fault, or 0 */
+    PvrdmaDrop drop;
     QemuCond done;                  /* with the BQL: not @busy any more */
 } PvrdmaCommand;
 

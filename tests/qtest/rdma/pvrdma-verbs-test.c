@@ -236,6 +236,28 @@ static void test_failed_destroy(void)
     g_assert_false(qpvrdma_poll_cq(p.dev, &p.a.rcq, &cqe));
 }
 
+/*
+ * The host refuses to destroy the first of a PD's QPs. The others are
+ * destroyed, and a later command finds the first one.
+ */
+static void test_failed_destroy_of_many(void)
+{
+    g_auto(VerbsPv) p = verbs_pv_new(NULL);
+    QPvrdmaQp qps[3] = { p.a.qp };
+
+    for (int i = 1; i < ARRAY_SIZE(qps); i++) {
+        qps[i] = qpvrdma_create_qp(p.dev, 3, p.a.pd, &p.a.scq, &p.a.rcq,
+                                   RDMA_QPT_RC);
+    }
+    fake_verbs_tell(p.v->fake, "fail destroy_qp EBUSY");
+    assert_fails(qpvrdma_destroy(p.dev, PVRDMA_CMD_DESTROY_PD, p.a.pd));
+    /* That, and the one of the other context */
+    g_assert_cmpint(fake_verbs_count(p.v->fake, "qp"), ==, 2);
+    assert_done(qpvrdma_destroy(p.dev, PVRDMA_CMD_DESTROY_PD, p.a.pd));
+    g_assert_cmpint(fake_verbs_count(p.v->fake, "qp"), ==, 1);
+    g_assert_cmpint(fake_verbs_count(p.v->fake, "pd"), ==, 1);
+}
+
 /* The host fails after the driver has read ERR: the reply says so. */
 static void test_late_failure(void)
 {
@@ -321,6 +343,7 @@ const QRdmaTest pvrdma_verbs_tests[] = {
     { "atomics", test_atomics },
     { "synchronous", test_synchronous },
     { "failed-destroy", test_failed_destroy },
+    { "failed-destroy-of-many", test_failed_destroy_of_many },
     { "late-failure", test_late_failure },
     { "given-up", test_given_up },
     { "stop", test_stop },
