@@ -11,7 +11,29 @@
 /* Bits of VERSION_WIDE_PFN that older drivers leave undefined */
 #define NARROW_PFN 0xffffffffull
 
-/* A context has the number of its UAR page. */
+static bool has_objects(Pvrdma *s, uint32_t ctx)
+{
+    RdmaHcaPd *pd;
+    RdmaHcaCq *cq;
+
+    RDMA_HCA_FOREACH(&s->hca.pds, n, pd) {
+        if (pd->context == ctx) {
+            return true;
+        }
+    }
+    RDMA_HCA_FOREACH(&s->hca.cqs, n, cq) {
+        if (pvrdma_cq(cq)->ctx == ctx) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * A context has the number of its UAR page. One without objects may be of a
+ * driver that was interrupted while it waited for the reply: it never destroys
+ * that context, but uses the page again.
+ */
 int pvrdma_create_uc(Pvrdma *s, const void *req, void *rsp)
 {
     const PvrdmaCmdCreateUc *cmd = req;
@@ -25,7 +47,7 @@ int pvrdma_create_uc(Pvrdma *s, const void *req, void *rsp)
     if (!rdma_hca_check_range("UAR page", page, 1, s->conf.max_uar - 1)) {
         return -EINVAL;
     }
-    if (test_and_set_bit(page, s->contexts)) {
+    if (test_and_set_bit(page, s->contexts) && has_objects(s, page)) {
         return -EBUSY;
     }
     p->handle = cpu_to_le32(page);

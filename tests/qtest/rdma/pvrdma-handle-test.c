@@ -78,6 +78,7 @@ static void test_bad_pages(void)
     uint64_t base;
 
     qpvrdma_create_uc(d, 5);
+    qpvrdma_create_pd(d, 5);
     base = (qpci_config_readl(d->pci, 0x18) & ~0xfu) / RDMA_PAGE_SIZE;
     for (size_t i = 0; i < ARRAY_SIZE(offsets); i++) {
         PvrdmaCmdCreateUc req = { .pfn = base + offsets[i] };
@@ -85,6 +86,26 @@ static void test_bad_pages(void)
 
         assert_fails(qpvrdma_call(d, CREATE_UC, &req, &rsp));
     }
+}
+
+/*
+ * A signal interrupts the driver while it waits for a context. The driver frees
+ * the page, and gives it to another process later.
+ */
+static void test_page_of_unknown_context(void)
+{
+    g_autoptr(QPvrdma) d = pv_alone();
+    uint64_t base = (qpci_config_readl(d->pci, 0x18) & ~0xfu) / RDMA_PAGE_SIZE;
+    PvrdmaCmdCreateUc req = { .pfn = base + 5 };
+    PvrdmaRspHandle rsp;
+
+    assert_done(qpvrdma_begin(d, CREATE_UC, &req));
+    qpvrdma_await_reply(d);
+    qpvrdma_create_uc(d, 5);
+    qpvrdma_create_cq(d, 5, 64);
+    assert_fails(qpvrdma_call(d, CREATE_UC, &req, &rsp));
+    assert_done(qpvrdma_destroy(d, PVRDMA_CMD_DESTROY_UC, 5));
+    qpvrdma_create_uc(d, 5);
 }
 
 /* All objects of a context go with it, and no others. */
@@ -207,6 +228,7 @@ const QRdmaTest pvrdma_handle_tests[] = {
     { "no-context", test_no_context },
     { "pages", test_pages },
     { "bad-pages", test_bad_pages },
+    { "page-of-unknown-context", test_page_of_unknown_context },
     { "many-pds", test_many_pds },
     { "twice", test_twice },
     { "round-robin", test_round_robin },
