@@ -181,6 +181,7 @@ void pvrdma_cmd_forget(Pvrdma *s)
     s->cmd.waiting = false;
     s->cmd.fault = 0;
     s->cmd.drop = (PvrdmaDrop) {};
+    s->cmd.ended++;
     qemu_cond_broadcast(&s->cmd.done);
 }
 
@@ -204,18 +205,21 @@ static void run_inside(Pvrdma *s)
  * vCPUs may access registers. It also runs the main loop's work for the
  * command, because the main loop may wait for this vCPU to stop, or for RCU
  * readers such as this thread. The device may be unplugged meanwhile.
+ *
+ * @ended: s->cmd.ended before the command. Another vCPU may have requested the
+ * next command by now, which may take any time.
  */
-static void wait_until_done(Pvrdma *s)
+static void wait_until_done(Pvrdma *s, uint32_t ended)
 {
     MemReentrancyGuard *guard = &DEVICE(s)->mem_reentrancy_guard;
     bool was_engaged = guard->engaged_in_io;
 
     object_ref(OBJECT(s));
     guard->engaged_in_io = false;
-    while (s->cmd.busy) {
+    while (s->cmd.ended == ended) {
         qemu_cond_timedwait_bql(&s->cmd.done, LEND_MS);
         aio_poll(qemu_get_aio_context(), false);
-        if (s->cmd.busy) {
+        if (s->cmd.ended == ended) {
             run_inside(s);
         }
     }
@@ -242,6 +246,7 @@ static int copy_request(Pvrdma *s)
 
 void pvrdma_cmd_request(Pvrdma *s)
 {
+    uint32_t ended;
     int ret;
 
     if (!pvrdma_is_active(s)) {
@@ -253,6 +258,7 @@ void pvrdma_cmd_request(Pvrdma *s)
     rdma_hca_enter(&s->hca);
     /* The driver has given up waiting for the last one. */
     pvrdma_cmd_forget(s);
+    ended = s->cmd.ended;
     ret = copy_request(s);
     s->err = -ret;
     if (!ret) {
@@ -262,6 +268,6 @@ void pvrdma_cmd_request(Pvrdma *s)
     }
     rdma_hca_leave(&s->hca);
     if (!ret && command_of(s)->kind != WAIT) {
-        wait_until_done(s);
+        wait_until_done(s, ended);
     }
 }

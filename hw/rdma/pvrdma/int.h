@@ -137,7 +137,8 @@ typedef struct PvrdmaCommand {
     bool waiting;                   /* for RdmaHcaOps.resume() */
     int fault;                      /* error for ERR from a fault, or 0 */
     PvrdmaDrop drop;
-    QemuCond done;                  /* with the BQL: not @busy any more */
+    uint32_t ended;                 /* commands, all time */
+    QemuCond done;                  /* with the BQL: @ended has changed */
 } PvrdmaCommand;
 
 struct Pvrdma {
