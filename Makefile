@@ -87,11 +87,11 @@ ALIASES := $(KNOWN_SUITES:%=check-%)
 	$(KNOWN_BENCHES:%=bench-%) \
 	tsan-qemu series-qemus unit-tests qtests qtest qemu qemu-arm64 guest \
 	uml standalone fuzz fuzz-engine fuzz-device coverage mutate lint \
-	graph install packages package-parts \
+	docs graph install packages package-parts \
 	packages-build packages-coverage packages-packages packages-guest \
-	packages-test packages-lint packages-arm64 packages-images \
-	packages-monitors \
-	packages-bench clean distclean help
+	packages-test packages-lint packages-docs packages-arm64 \
+	packages-images packages-monitors packages-bench \
+	clean distclean help
 
 all: qemu standalone
 
@@ -119,7 +119,7 @@ help:
 # Packages ------------------------------------------------------------------
 
 packages-build packages-coverage packages-guest packages-test \
-		packages-lint packages-packages packages-arm64 \
+		packages-lint packages-docs packages-packages packages-arm64 \
 		packages-images packages-monitors packages-bench: packages-%:
 ifneq ($(PACKAGES),no)
 	@scripts/setup-packages.sh --check $* || \
@@ -491,6 +491,9 @@ mutate: $(B)/tools/meson.py $(if $(filter-out engine,$(PART)),qtests) | \
 lint: $(QEMU_TREE)/VERSION | packages-lint
 	@$(STAGE) lint 'style is right' scripts/lint.sh
 
+docs: | packages-docs
+	@$(STAGE) docs 'HTML is in $(B)/docs' scripts/build-docs.sh $(B)/docs
+
 graph: | packages-lint
 	@$(PYTHON) scripts/call-graph.py
 
@@ -498,7 +501,7 @@ graph: | packages-lint
 
 COMPILED := qemu standalone fuzz qemu-fuzz qemu-tsan coverage qemu-coverage \
 	logs results guest/modules guest/provider packages qemu-aarch64 \
-	guest/arm64/modules guest/arm64/provider
+	guest/arm64/modules guest/arm64/provider docs
 
 clean:
 	rm -rf $(foreach dir,$(SERIES_DIRS),$(COMPILED:%=$(dir)/%) $(dir)-asan)

@@ -27,6 +27,8 @@ from pathlib import Path
 # fuzzers, guest side) have their own builds.
 OVERLAY_DIRS = ('backends', 'configs', 'docs', 'hw', 'include', 'qapi',
                 'tests/bench/device', 'tests/fake-ibverbs', 'tests/qtest')
+# For HTML of the pages alone; QEMU's manuals have their own.
+OWN_DOCS = ('docs/index.rst', 'docs/html/')
 IGNORED = re.compile(r'(~|\.orig|\.rej|\.sw[a-p]|\.pyc)$|^\.|^__pycache__$')
 MANIFEST = '.virtio-rdma-overlay.json'
 # Generated from this project's VERSION, as QEMU has its own VERSION.
@@ -43,8 +45,9 @@ def overlay_files(top):
         for dirpath, dirs, names in os.walk(top / part):
             dirs[:] = sorted(d for d in dirs if not IGNORED.search(d))
             for name in sorted(names):
-                if not IGNORED.search(name):
-                    yield (Path(dirpath) / name).relative_to(top).as_posix()
+                file = (Path(dirpath) / name).relative_to(top).as_posix()
+                if not (IGNORED.search(name) or file.startswith(OWN_DOCS)):
+                    yield file
 
 
 def identity(pristine):

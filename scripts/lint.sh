@@ -62,7 +62,7 @@ shell_scripts() {
             { nextfile }'
 }
 
-of='(\.([ch]|py|sh|build|rst|toml)|Kconfig|Kbuild|Makefile|trace-events)$'
+of='(\.([ch]|py|sh|build|rst|toml|css)|Kconfig|Kbuild|Makefile|trace-events)$'
 of+='|\.(conf|list|words)$|^scripts/(stage|pylintrc)$|^configure$|^\.ci/'
 # shellcheck disable=SC2016 # awk's
 run "SPDX line within the first three lines" none in_files "$of" awk '
@@ -84,7 +84,8 @@ run "length, at most $max_lines lines" none in_files \
                 print name ": " lines[name] " lines"
     }'
 
-of='\.([ch]|py|sh|build|rst|md)$|Makefile$|Kconfig$|^configure$|^scripts/'
+of='\.([ch]|py|sh|build|rst|md|css)$|Makefile$|Kconfig$|^configure$'
+of+='|^scripts/'
 run "blanks at line ends" none in_files "$of" grep -nHE '[[:blank:]]+$'
 
 but_here() { # REGEX OPTIONS...: find lines in files other than this one

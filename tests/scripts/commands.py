@@ -17,8 +17,8 @@ MAX_README = 200
 # A command as pages show it, maybe broken by the end of a line
 COMMAND = re.compile(r'`make\s+((?:[^`]|\n)*?)`')
 # What the README shows a user first
-SHOWN = ('demo', 'check', 'lab', 'bench', 'fuzz', 'lint', 'packages',
-         'install', 'check-fresh')
+SHOWN = ('demo', 'check', 'lab', 'bench', 'fuzz', 'docs', 'lint',
+         'packages', 'install', 'check-fresh')
 
 
 def make(*args):

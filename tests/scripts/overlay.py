@@ -87,6 +87,16 @@ class Overlay(unittest.TestCase):
         self.assertIn("subdir('rdma')", self.text('hw/meson.build'))
         self.assertFalse((self.out / 'tests/unit/engine.c').exists())
 
+    def test_pages_are_laid_over_without_their_own_index_and_settings(self):
+        self.write(self.qemu / 'docs/index.rst', 'of QEMU\n')
+        for name in ('index.rst', 'html/conf.py', 'devel/page.rst'):
+            self.write(self.top / 'docs' / name, 'ours\n')
+        status, written = self.run_overlay()
+        self.assertEqual(status, 0, self.message)
+        self.assertEqual({name for name in written if 'docs' in name},
+                         {'docs/devel/page.rst'})
+        self.assertEqual(self.text('docs/index.rst'), 'of QEMU\n')
+
     def test_second_run_writes_nothing(self):
         self.run_overlay()
         before = {p: p.stat().st_mtime_ns for p in self.out.rglob('*')
