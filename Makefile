@@ -492,6 +492,8 @@ lint: $(QEMU_TREE)/VERSION | packages-lint
 	@$(STAGE) lint 'style is right' scripts/lint.sh
 
 docs: | packages-docs
+	@$(STAGE) diagrams 'diagrams are drawn' \
+		$(PYTHON) scripts/draw-diagrams.py
 	@$(STAGE) docs 'HTML is in $(B)/docs' scripts/build-docs.sh $(B)/docs
 
 graph: | packages-lint

@@ -62,7 +62,7 @@ shell_scripts() {
             { nextfile }'
 }
 
-of='(\.([ch]|py|sh|build|rst|toml|css)|Kconfig|Kbuild|Makefile|trace-events)$'
+of='(\.([ch]|py|sh|build|rst|toml|css|dot)|Kconfig|Kbuild|Makefile|trace-events)$'
 of+='|\.(conf|list|words)$|^scripts/(stage|pylintrc)$|^configure$|^\.ci/'
 # shellcheck disable=SC2016 # awk's
 run "SPDX line within the first three lines" none in_files "$of" awk '
@@ -84,7 +84,7 @@ run "length, at most $max_lines lines" none in_files \
                 print name ": " lines[name] " lines"
     }'
 
-of='\.([ch]|py|sh|build|rst|md|css)$|Makefile$|Kconfig$|^configure$'
+of='\.([ch]|py|sh|build|rst|md|css|dot)$|Makefile$|Kconfig$|^configure$'
 of+='|^scripts/'
 run "blanks at line ends" none in_files "$of" grep -nHE '[[:blank:]]+$'
 
@@ -100,7 +100,8 @@ of+='|^configure$|^\.ci/|^scripts/(stage|pylintrc)$'
 mapfile -t names < <(of_kind "$of")
 run "width of lines" "$PYTHON" scripts/check-width.py "${names[@]}"
 
-mapfile -t names < <(of_kind '\.(c|h|py|sh|md|rst|build|toml|list)$|Makefile$')
+of='\.(c|h|py|sh|md|rst|build|toml|list|dot)$|Makefile$'
+mapfile -t names < <(of_kind "$of")
 run "spelling" codespell --ignore-words scripts/spelling.words "${names[@]}"
 
 run "phrases that readers stumble over" "$PYTHON" scripts/check-words.py

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the documentation names is there: files, functions, the tree, ..."""
 import fnmatch
+import hashlib
 import re
 import unittest
 from pathlib import Path
@@ -74,6 +75,33 @@ class Docs(unittest.TestCase):
         for page in sorted(DEVEL.glob('*.rst')):
             for name in FUNCTION.findall(page.read_text(encoding='utf-8')):
                 self.assertTrue(name in words, f'{page.name}: no {name}()')
+
+    def test_diagrams_are_those_of_their_sources(self):
+        sources = [*(TOP / 'docs').rglob('*.dot')]
+        self.assertTrue(sources)
+        for source in sources:
+            digest = hashlib.sha256(source.read_bytes()).hexdigest()
+            picture = source.with_suffix('.svg').read_text(encoding='utf-8')
+            self.assertIn(digest, picture,
+                          f'{source.name} has changed: run "make docs"')
+
+    def test_files_and_functions_that_diagrams_name_exist(self):
+        files = all_files()
+        folders = {file.rpartition('/')[0] for file in files}
+        words = {word for file in files if file.endswith(('.c', '.h'))
+                 for word in re.findall(r'\w+', (TOP / file).read_text(
+                     encoding='utf-8'))}
+        for source in (TOP / 'docs').rglob('*.dot'):
+            text = source.read_text(encoding='utf-8').replace('\\n', ' ')
+            for name in re.findall(r'(\w+)\(\)', text):
+                self.assertIn(name, words, source.name)
+            for name in re.findall(r'\b[\w/-]+\.[ch]\b', text):
+                self.assertTrue(any(f'/{file}'.endswith(f'/{name}')
+                                    for file in files),
+                                f'{source.name}: no {name}')
+            for name in re.findall(r'\b(?:hw|backends|guest)/[\w/-]+\b',
+                                   text):
+                self.assertIn(name, folders, source.name)
 
     def test_links_of_markdown_lead_to_files(self):
         for page in TOP.glob('*.md'):
