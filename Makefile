@@ -488,7 +488,7 @@ mutate: $(B)/tools/meson.py $(if $(filter-out engine,$(PART)),qtests) | \
 		--seed $(or $(SEED),1) --count $(or $(COUNT),40) \
 		$(if $(SANITIZE),--sanitize) $(if $(JOBS),--jobs $(JOBS))
 
-lint: $(QEMU_TREE)/VERSION | packages-lint
+lint: $(QEMU_TREE)/VERSION | packages-lint packages-docs
 	@$(STAGE) lint 'style is right' scripts/lint.sh
 
 docs: | packages-docs

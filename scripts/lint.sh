@@ -125,6 +125,8 @@ man_pages() { # FILE...: fail on warnings, with which groff succeeds
 mapfile -t names < <(of_kind '/man/[^/]*\.[1-8]\.in$|\.1$')
 run "man pages" man_pages "${names[@]}"
 
+run "pages, by Sphinx" scripts/build-docs.sh "$BUILD_DIR/docs"
+
 judged() { # WHAT: fail if checkpatch printed more than its sums
     ! grep -v '^total: 0 errors, 0 warnings' "$out" || complain "$1"
 }
