@@ -10,7 +10,7 @@ set -u
 here=$(realpath "$(dirname "$0")/..")
 all=(rdma-split rdma-packed rdma-iommu rdma-direct rdma-eject rdma-wire
     rdma-shm rdma-stream rdma-generic rdma-pvrdma rdma-generic-pv
-    rdma-vfio-user)
+    rdma-vfio-user rdma-vhost-user)
 
 # QEMU never frees some global allocations. The quarantine is as large as the
 # guest.
@@ -36,6 +36,11 @@ fuzz() { # BUILD TARGET ARGUMENT...
         ;;
     rdma-generic) target=generic-fuzz ;;
     esac
+    # Given a name that it does not know, the program succeeds with its usage.
+    if ! "$build/qemu-fuzz-x86_64" 2>&1 | grep -q "^ \* $target "; then
+        echo "$build/qemu-fuzz-x86_64 has no fuzzer $target: build it again"
+        return 1
+    fi
     truncate -s 64K "$build/blank.bin"
     rm -rf "$build"/shm.*
     (cd "$build" && exec ./qemu-fuzz-x86_64 "--fuzz-target=$target" \

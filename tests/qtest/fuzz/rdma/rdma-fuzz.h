@@ -242,11 +242,19 @@ void fuzz_op_frame(FuzzIn *in);
 void fuzz_op_raw_frame(FuzzIn *in);
 void fuzz_drain_wire(void);
 
-/* shm.c: the other side of shared memory */
+/* socket.c: clients of a server in this process */
 #define FUZZ_MAX_FDS 2
+int fuzz_connect(const char *path);
 /* Send @n descriptors with a message, and let the main loop handle it. */
 void fuzz_send_message(int fd, const void *data, size_t len, const int *fds,
                        unsigned n);
+/*
+ * Read all replies, so that the server never waits for room. Copy the first to
+ * @reply, if that is not NULL.
+ */
+void fuzz_drain(int fd, void *reply, size_t size);
+
+/* shm.c: the other side of shared memory */
 /* Make the directory for the sockets of ports. */
 const char *fuzz_shm_dir(void);
 /* End all connections. */

@@ -260,28 +260,6 @@ void fuzz_op_shm_store(FuzzIn *in)
     }
 }
 
-void fuzz_send_message(int fd, const void *data, size_t len, const int *fds,
-                       unsigned n)
-{
-    char control[CMSG_SPACE(FUZZ_MAX_FDS * sizeof(int))]
-        __attribute__((aligned(8))) = {};
-    struct iovec iov = { .iov_base = (void *)data, .iov_len = len };
-    struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-    struct cmsghdr *cmsg;
-
-    if (n) {
-        msg.msg_control = control;
-        msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
-        cmsg = CMSG_FIRSTHDR(&msg);
-        cmsg->cmsg_level = SOL_SOCKET;
-        cmsg->cmsg_type = SCM_RIGHTS;
-        cmsg->cmsg_len = CMSG_LEN(n * sizeof(int));
-        memcpy(CMSG_DATA(cmsg), fds, n * sizeof(int));
-    }
-    (void)!sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
-    fuzz_settle();
-}
-
 void fuzz_op_shm_message(FuzzIn *in)
 {
     uint8_t sel = in_u8(in), len = in_u8(in) % 40, data[40] = {};

@@ -23,24 +23,6 @@ typedef struct FuzzClient {
 
 static char *path;
 
-/*
- * Read all replies, so that the server never waits for room. Copy the first to
- * @reply, if that is not NULL.
- */
-static void drain(FuzzClient *c, void *reply, size_t size)
-{
-    uint8_t data[4096];
-    ssize_t n;
-
-    fuzz_settle();
-    while ((n = recv(c->fd, data, sizeof(data), MSG_DONTWAIT)) > 0) {
-        if (reply) {
-            memcpy(reply, data, MIN(n, size));
-            reply = NULL;
-        }
-    }
-}
-
 static void put_message(FuzzClient *c, uint16_t cmd, const void *body,
                         size_t len, int32_t size_error, uint8_t flags,
                         const int *fds, unsigned n)
@@ -61,12 +43,8 @@ static void put_message(FuzzClient *c, uint16_t cmd, const void *body,
 
 static void connect_client(FuzzClient *c)
 {
-    struct sockaddr_un un = { .sun_family = AF_UNIX };
-
-    g_strlcpy(un.sun_path, path, sizeof(un.sun_path));
     c->memory = -1;
-    c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    g_assert_cmpint(connect(c->fd, (struct sockaddr *)&un, sizeof(un)), ==, 0);
+    c->fd = fuzz_connect(path);
 }
 
 static void disconnect_client(FuzzClient *c)
@@ -83,7 +61,7 @@ static void negotiate(FuzzClient *c)
     static const char version[] = "\0\0\0\0{}";
 
     put_message(c, VFIO_USER_VERSION, version, sizeof(version), 0, 0, NULL, 0);
-    drain(c, NULL, 0);
+    fuzz_drain(c->fd, NULL, 0);
 }
 
 static size_t get_info(FuzzClient *c)
@@ -96,7 +74,7 @@ static size_t get_info(FuzzClient *c)
 
     put_message(c, VFIO_USER_DEVICE_GET_INFO, &info, sizeof(info), 0, 0, NULL,
                 0);
-    drain(c, &reply, sizeof(reply));
+    fuzz_drain(c->fd, &reply, sizeof(reply));
     return reply.info.num_regions;
 }
 
@@ -237,7 +215,7 @@ static void send_one(FuzzClient *c, FuzzIn *in)
         /* The server waits for the rest: let it see the end instead. */
         shutdown(c->fd, SHUT_WR);
     }
-    drain(c, NULL, 0);
+    fuzz_drain(c->fd, NULL, 0);
 }
 
 static void fuzz_vfio_user(QTestState *s, const unsigned char *data,
