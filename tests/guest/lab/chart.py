@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The figures of the demo as bars side by side: an SVG picture, and a page with
-it that needs no network. Each row has a scale of its own."""
+"""The figures of the demo as bars side by side: an SVG picture, and a page
+with it that needs no network. Each row has a scale of its own."""
 import html
 from xml.etree import ElementTree
 
