@@ -52,18 +52,21 @@ static bool in_low_power(PCIDevice *pci_dev)
 /*
  * A PCI function that is not in D0 must not access memory, but messages of
  * peers would cause that. So clear DRIVER_OK, as QEMU does when bus mastering
- * is off; the device then waits for the driver to set it again.
+ * is off; the device then waits for the driver to set it again. The same holds
+ * for a device that an earlier bit of the status has made active.
  */
 static void virtio_rdma_pci_config_write(PCIDevice *pci_dev, uint32_t address,
                                          uint32_t val, int len)
 {
     VirtIOPCIProxy *proxy = VIRTIO_PCI(pci_dev);
     VirtIODevice *vdev = virtio_bus_get_device(&proxy->bus);
+    VirtIORdmaPCI *dev = VIRTIO_RDMA_PCI(pci_dev);
+    uint8_t active = VIRTIO_CONFIG_S_DRIVER_OK | dev->vdev.ready_status;
 
-    VIRTIO_RDMA_PCI(pci_dev)->virtio_config_write(pci_dev, address, val, len);
-    if (in_low_power(pci_dev) && (vdev->status & VIRTIO_CONFIG_S_DRIVER_OK)) {
+    dev->virtio_config_write(pci_dev, address, val, len);
+    if (in_low_power(pci_dev) && (vdev->status & active)) {
         virtio_bus_stop_ioeventfd(&proxy->bus);
-        virtio_set_status(vdev, vdev->status & ~VIRTIO_CONFIG_S_DRIVER_OK);
+        virtio_set_status(vdev, vdev->status & ~active);
     }
 }
 
@@ -93,7 +96,7 @@ static bool wants_doorbells(const VirtIOPCIProxy *vpci_dev,
     uint64_t needs = 1ULL << VIRTIO_RDMA_F_VERSION_1 |
                      1ULL << VIRTIO_RDMA_F_DIRECT;
 
-    return (s->rdma_features & needs) == needs &&
+    return !virtio_rdma_wants_demo(s) && (s->rdma_features & needs) == needs &&
            !(vpci_dev->flags & VIRTIO_PCI_FLAG_MODERN_PIO_NOTIFY);
 }
 

@@ -32,6 +32,12 @@ static void plug(VhostUserServer *s, Error **errp)
 {
     VirtIORdmaVhostUser *dev = VIRTIO_RDMA_VHOST_USER(s);
 
+    if (virtio_rdma_wants_demo(&dev->vdev)) {
+        error_setg(errp, "layout=demo does not go with vhost-user, which "
+                   "starts a device at DRIVER_OK: leave layout out, or use "
+                   "virtio-rdma-pci");
+        return;
+    }
     vhost_user_server_plug(s, VIRTIO_DEVICE(&dev->vdev), errp);
 }
 

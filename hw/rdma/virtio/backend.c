@@ -16,7 +16,9 @@ static bool is_active(RdmaHca *hca)
 
 static bool has_driver(RdmaHca *hca)
 {
-    return virtio_rdma_of(hca)->parent_obj.status & VIRTIO_CONFIG_S_DRIVER_OK;
+    VirtIORdma *s = virtio_rdma_of(hca);
+
+    return s->parent_obj.status & s->ready_status;
 }
 
 static bool has_events(RdmaHca *hca)
@@ -98,8 +100,9 @@ static bool get_ctx(VirtIORdma *s, Error **errp)
         return true;
     }
     if (!virtio_rdma_may_be_direct(s)) {
-        error_setg(errp, "iothread needs direct=on and version-1=on, and no "
-                   "modern-pio-notify: it does not serve virtqueues");
+        error_setg(errp, "iothread needs direct=on, version-1=on and "
+                   "layout=spec, and no modern-pio-notify: it does not serve "
+                   "virtqueues");
         return false;
     }
     if (get_dma_as(VIRTIO_DEVICE(s)) != &address_space_memory) {

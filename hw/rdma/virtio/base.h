@@ -77,7 +77,7 @@ static inline bool virtio_rdma_active(VirtIORdma *s)
         /* The fields below change without the device's lock. */
         return s->hca.running;
     }
-    return vdev->vm_running && (vdev->status & VIRTIO_CONFIG_S_DRIVER_OK) &&
+    return vdev->vm_running && (vdev->status & s->ready_status) &&
            !virtio_device_disabled(vdev) && !s->hca.unrealizing &&
            !(qatomic_read(&s->hca.backend->pending) &
              VIRTIO_RDMA_PENDING_RESET);
@@ -130,6 +130,10 @@ uint32_t virtio_rdma_vq_srqs(const VirtIORdma *s);
 
 /* features.c: feature bits */
 
+/* Before all else in realize: make s->conf.layout effective. */
+void virtio_rdma_layout_init(VirtIORdma *s);
+/* What to offer of @features, which the transport supports, and besides them */
+uint64_t virtio_rdma_features(const VirtIORdma *s, uint64_t features);
 /* The name of a feature bit for messages: its property, if it has one. */
 const char *virtio_rdma_feature_name(unsigned bit);
 /*
@@ -204,5 +208,10 @@ int virtio_rdma_vq_find_id(VirtIORdma *s, RdmaHcaTable *t,
 bool virtio_rdma_ring_count(VirtIORdma *s, VirtQueue *vq, uint32_t *n);
 /* The object of virtqueue @n is gone: the driver must reset the virtqueue. */
 void virtio_rdma_vq_abandon(VirtIORdma *s, uint32_t n);
+/*
+ * The same with the layout of the demo, whose driver does not reset the
+ * virtqueue, but starts again at index 0.
+ */
+void virtio_rdma_vq_rewind(VirtIORdma *s, uint32_t n);
 
 #endif

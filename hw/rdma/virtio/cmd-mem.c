@@ -64,6 +64,12 @@ int virtio_rdma_mr_create(VirtIORdma *s, const void *req, void *rsp)
     return create_mr(s, &attr, NULL, rsp);
 }
 
+/* Without F_VERSION_1 the layout decides whether a page list is a tree. */
+static uint32_t levels_of(const VirtIORdma *s)
+{
+    return s->is_demo ? VIRTIO_RDMA_DEMO_LEVELS : 0;
+}
+
 /* Get the page list of @cmd, and check its start. The core checks the rest. */
 static int get_pages(VirtIORdma *s,
                      const struct virtio_rdma_reg_user_mr_req *cmd,
@@ -77,6 +83,7 @@ static int get_pages(VirtIORdma *s,
         .length = le64_to_cpu(cmd->length),
         .table = le64_to_cpu(cmd->pages),
         .npages = le32_to_cpu(cmd->npages),
+        .levels = levels_of(s),
     };
     if (virtio_rdma_is_v1(s)) {
         p->page_shift = le32_to_cpu(cmd->page_shift);
@@ -129,6 +136,7 @@ int virtio_rdma_mr_map_sg(VirtIORdma *s, const void *req, void *rsp)
         .length = le64_to_cpu(cmd->length),
         .table = le64_to_cpu(cmd->pages),
         .npages = le32_to_cpu(cmd->npages),
+        .levels = levels_of(s),
     };
 
     p->npages = cmd->npages;

@@ -78,6 +78,37 @@ void virtio_rdma_codec_write_cqe(const VirtQueueElement *elem,
 bool virtio_rdma_codec_write_slot(const RdmaRam *ram, uint64_t addr,
                                   const uint8_t *cqe, uint32_t number);
 
+/*
+ * codec-demo.c: the layout of docs/specs/virtio-rdma-demo.rst. These functions
+ * convert in place, from and to the layout of all other functions.
+ */
+
+#define VIRTIO_RDMA_DEMO_CONFIG_SIZE    648
+#define VIRTIO_RDMA_DEMO_CQE_SIZE       48
+#define VIRTIO_RDMA_DEMO_SEND_WQE_SIZE  88
+/* Levels of page tables, in REG_USER_MR and MAP_MR_SG */
+#define VIRTIO_RDMA_DEMO_LEVELS         2
+
+/* @config: struct virtio_rdma_config, with room for the longer one */
+void virtio_rdma_demo_put_config(uint8_t *config);
+/*
+ * The mandatory bytes of a request, and the bytes of a response; @min and @size
+ * in the usual layout. @cmd is at most VIRTIO_RDMA_CMD_MAX.
+ */
+size_t virtio_rdma_demo_request_min(uint8_t cmd, size_t min);
+size_t virtio_rdma_demo_response_size(uint8_t cmd, size_t size);
+void virtio_rdma_demo_get_request(uint8_t cmd, uint8_t *req);
+void virtio_rdma_demo_put_response(uint8_t cmd, uint8_t *rsp);
+/*
+ * WQEs have @len bytes in guest memory, of which at most @room are at @wqe.
+ * Return @len in the usual layout. A WQE with both SGEs and RDMA_SEND_INLINE
+ * loses that flag.
+ */
+size_t virtio_rdma_demo_get_send(uint8_t *wqe, size_t len, size_t room);
+size_t virtio_rdma_demo_get_recv(uint8_t *wqe, size_t len, size_t room);
+/* @cqe has VIRTIO_RDMA_CQE_ROOM bytes. */
+void virtio_rdma_demo_put_cqe(uint8_t *cqe);
+
 /* codec-qp.c: attributes of a QP */
 
 void virtio_rdma_codec_get_qp_attr(const struct virtio_rdma_qp_attr *p,

@@ -62,10 +62,10 @@ bool virtio_rdma_cq_pop(VirtIORdma *s, VirtIORdmaCq *cq, size_t size,
 }
 
 static PushResult push_cqe(VirtIORdma *s, VirtIORdmaCq *cq,
-                           const VirtIORdmaCqe *cqe, uint32_t *budget)
+                           const VirtIORdmaCqe *cqe, size_t size,
+                           uint32_t *budget)
 {
     g_autofree VirtQueueElement *elem = NULL;
-    size_t size = cqe_size(s);
     bool ok = virtio_rdma_cq_pop(s, cq, size, budget, &elem);
 
     if (VIRTIO_DEVICE(s)->broken) {
@@ -118,7 +118,7 @@ static bool flush(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget)
     while (cq->n_backlog && left) {
         const VirtIORdmaCqe *cqe = virtio_rdma_cq_backlog_at(cq, 0);
 
-        result = push_cqe(s, cq, cqe, &left);
+        result = push_cqe(s, cq, cqe, cqe_size(s), &left);
         if (result == PUSHED) {
             fired |= take_vq_arm(s, cq, cqe->solicited);
             virtio_rdma_cq_backlog_take(cq);
@@ -146,12 +146,10 @@ static bool flush(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget)
     return true;
 }
 
-static bool complete(RdmaHca *hca, RdmaHcaCq *core, const RdmaWc *wc,
-                     bool solicited)
+/* Write @cqe, of @size bytes, or add it to the backlog. */
+static bool post(VirtIORdma *s, VirtIORdmaCq *cq, const VirtIORdmaCqe *cqe,
+                 size_t size)
 {
-    VirtIORdma *s = virtio_rdma_of(hca);
-    VirtIORdmaCq *cq = virtio_rdma_cq(core);
-    VirtIORdmaCqe cqe = virtio_rdma_cqe(s, wc, solicited);
     uint32_t max_backlog = virtio_rdma_is_v1(s) ? cq->core.cqe : 0;
     PushResult result = NO_BUFFER;
     /* Enough for more than one completion, so that the backlog gets shorter */
@@ -161,17 +159,17 @@ static bool complete(RdmaHca *hca, RdmaHcaCq *core, const RdmaWc *wc,
         return false;
     }
     if (!cq->n_backlog) {
-        result = push_cqe(s, cq, &cqe, &budget);
+        result = push_cqe(s, cq, cqe, size, &budget);
     }
     if (result == PUSHED) {
-        if (take_vq_arm(s, cq, cqe.solicited)) {
+        if (take_vq_arm(s, cq, cqe->solicited)) {
             interrupt(s, cq);
         }
         return true;
     }
     if (result == NO_BUFFER && max_backlog &&
-        virtio_rdma_cq_backlog_add(cq, &cqe)) {
-        trace_virtio_rdma_cq_backlog(s, cq->core.cqn, cqe.qpn, cq->n_backlog);
+        virtio_rdma_cq_backlog_add(cq, cqe)) {
+        trace_virtio_rdma_cq_backlog(s, cq->core.cqn, cqe->qpn, cq->n_backlog);
         return flush(s, cq, &budget);
     }
     if (result == NO_BUFFER) {
@@ -180,6 +178,26 @@ static bool complete(RdmaHca *hca, RdmaHcaCq *core, const RdmaWc *wc,
                       cq->core.cqn, cq->n_backlog, max_backlog);
     }
     return false;
+}
+
+static bool complete(RdmaHca *hca, RdmaHcaCq *core, const RdmaWc *wc,
+                     bool solicited)
+{
+    VirtIORdma *s = virtio_rdma_of(hca);
+    VirtIORdmaCqe cqe = virtio_rdma_cqe(s, wc, solicited);
+
+    return post(s, virtio_rdma_cq(core), &cqe, cqe_size(s));
+}
+
+/* This layout has no F_VERSION_1, so no completion waits in the backlog. */
+static bool complete_demo(RdmaHca *hca, RdmaHcaCq *core, const RdmaWc *wc,
+                          bool solicited)
+{
+    VirtIORdma *s = virtio_rdma_of(hca);
+    VirtIORdmaCqe cqe = virtio_rdma_cqe(s, wc, solicited);
+
+    virtio_rdma_demo_put_cqe(cqe.bytes);
+    return post(s, virtio_rdma_cq(core), &cqe, VIRTIO_RDMA_DEMO_CQE_SIZE);
 }
 
 static void arm(VirtIORdma *s, VirtIORdmaCq *cq, VirtIORdmaArm type)
@@ -214,28 +232,36 @@ static void destroyed(RdmaHca *hca, RdmaHcaCq *cq)
     virtio_rdma_vq_abandon(virtio_rdma_of(hca), VIRTIO_RDMA_CQ_VQ(cq->cqn));
 }
 
+static void rewind_ring(RdmaHca *hca, RdmaHcaCq *cq)
+{
+    virtio_rdma_vq_rewind(virtio_rdma_of(hca), VIRTIO_RDMA_CQ_VQ(cq->cqn));
+}
+
 static void drop(RdmaHca *hca, RdmaHcaCq *cq)
 {
     virtio_rdma_cq_backlog_clear(virtio_rdma_cq(cq));
 }
 
-const VirtIORdmaCqOps virtio_rdma_cq_vq_ops = {
-    .core = {
-        .complete = complete,
-        .drop = drop,
-        .forget_qp = virtio_rdma_cq_forget_qp,
-        .destroyed = destroyed,
-    },
-    .max_cqe = max_cqe,
-    .flush = flush,
-    .arm = arm,
-    .resize = resize,
-};
+#define VQ_OPS(complete_op, destroyed_op) {     \
+    .core = {                                   \
+        .complete = complete_op,                \
+        .drop = drop,                           \
+        .forget_qp = virtio_rdma_cq_forget_qp,  \
+        .destroyed = destroyed_op,              \
+    },                                          \
+    .max_cqe = max_cqe,                         \
+    .flush = flush,                             \
+    .arm = arm,                                 \
+    .resize = resize,                           \
+}
+
+const VirtIORdmaCqOps virtio_rdma_cq_vq_ops = VQ_OPS(complete, destroyed);
+static const VirtIORdmaCqOps demo_ops = VQ_OPS(complete_demo, rewind_ring);
 
 void virtio_rdma_cq_use_vq(VirtIORdma *s, VirtIORdmaCq *cq)
 {
-    cq->core.ops = cq->core.is_eq ? &virtio_rdma_eq_ops.core
-                                  : &virtio_rdma_cq_vq_ops.core;
+    cq->core.ops = cq->core.is_eq ? &virtio_rdma_eq_ops.core :
+                   s->is_demo ? &demo_ops.core : &virtio_rdma_cq_vq_ops.core;
     QTAILQ_INIT(&cq->events);
     cq->vq = virtio_rdma_vq_use(s, VIRTIO_RDMA_CQ_VQ(cq->core.cqn));
 }

@@ -186,9 +186,20 @@ static bool have_cmd(VirtIORdma *s, uint8_t cmd)
     return true;
 }
 
+/* Mandatory bytes of a request besides the command */
+static size_t req_min(VirtIORdma *s, uint8_t cmd)
+{
+    size_t min = commands[cmd].req_min;
+
+    return s->is_demo ? virtio_rdma_demo_request_min(cmd, min) : min;
+}
+
 /* Bytes of a response besides the status */
 static size_t rsp_size(VirtIORdma *s, uint8_t cmd)
 {
+    if (s->is_demo) {
+        return virtio_rdma_demo_response_size(cmd, commands[cmd].rsp_size);
+    }
     return cmd == VIRTIO_RDMA_CMD_CREATE_QP &&
            virtio_rdma_has(s, VIRTIO_RDMA_F_HOST_NUMBERS)
            ? SIZE(create_qp_rsp) : commands[cmd].rsp_size;
@@ -236,12 +247,15 @@ static int execute(VirtIORdma *s, const VirtQueueElement *elem, uint8_t *cmd,
     if (!have_cmd(s, *cmd)) {
         return -ENOTSUP;
     }
-    if (len - 1 < commands[*cmd].req_min || room - 1 < rsp_size(s, *cmd)) {
+    if (len - 1 < req_min(s, *cmd) || room - 1 < rsp_size(s, *cmd)) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %s has %zu request and "
-                      "%zu response bytes, less than %u or %zu\n",
-                      cmd_name(*cmd), len - 1, room - 1,
-                      commands[*cmd].req_min, rsp_size(s, *cmd));
+                      "%zu response bytes, less than %zu or %zu\n",
+                      cmd_name(*cmd), len - 1, room - 1, req_min(s, *cmd),
+                      rsp_size(s, *cmd));
         return -EINVAL;
+    }
+    if (s->is_demo) {
+        virtio_rdma_demo_get_request(*cmd, &buf[1]);
     }
 
     if (s->ctrl_pending && memcmp(s->ctrl_pending, buf, sizeof(buf))) {
@@ -261,6 +275,9 @@ static void answer(VirtIORdma *s, VirtQueue *vq, const VirtQueueElement *elem,
 {
     size_t len = ret ? 1 : 1 + rsp_size(s, cmd);
 
+    if (s->is_demo && !ret) {
+        virtio_rdma_demo_put_response(cmd, &buf[1]);
+    }
     buf[0] = status_of(s, ret);
     trace_virtio_rdma_ctrl(s, cmd_name(cmd), ret, buf[0]);
     /* A failed command may have room for less than the response. */

@@ -17,7 +17,7 @@
 static uint64_t virtio_rdma_get_features(VirtIODevice *vdev,
                                          uint64_t features, Error **errp)
 {
-    return features | VIRTIO_RDMA(vdev)->rdma_features;
+    return virtio_rdma_features(VIRTIO_RDMA(vdev), features);
 }
 
 static void virtio_rdma_get_config(VirtIODevice *vdev, uint8_t *config)
@@ -25,6 +25,9 @@ static void virtio_rdma_get_config(VirtIODevice *vdev, uint8_t *config)
     VirtIORdma *s = VIRTIO_RDMA(vdev);
 
     memcpy(config, &s->config, sizeof(s->config));
+    if (s->is_demo) {
+        virtio_rdma_demo_put_config(config);
+    }
 }
 
 /* Realize */
@@ -56,6 +59,7 @@ static void virtio_rdma_realize(DeviceState *dev, Error **errp)
     VirtIORdma *s = VIRTIO_RDMA(dev);
     BusState *qbus = qdev_get_parent_bus(dev);
 
+    virtio_rdma_layout_init(s);
     if (!virtio_rdma_conf_check(s, errp)) {
         return;
     }
@@ -73,7 +77,8 @@ static void virtio_rdma_realize(DeviceState *dev, Error **errp)
 
     s->hca.backend->guard = &qbus->parent->mem_reentrancy_guard;
     s->hca.max_mr_pages = s->conf.max_mr_pages;
-    virtio_init(vdev, VIRTIO_ID_RDMA, sizeof(s->config));
+    virtio_init(vdev, VIRTIO_ID_RDMA, s->is_demo
+                ? VIRTIO_RDMA_DEMO_CONFIG_SIZE : sizeof(s->config));
     add_queues(s);
     QTAILQ_INIT(&s->completed_cqs);
     QTAILQ_INIT(&s->sched_eqs);

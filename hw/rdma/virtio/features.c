@@ -66,15 +66,36 @@ static void restrict_limits(VirtIORdma *s)
     }
 }
 
+void virtio_rdma_layout_init(VirtIORdma *s)
+{
+    s->is_demo = virtio_rdma_wants_demo(s);
+    s->ready_status = s->is_demo ? VIRTIO_CONFIG_S_FEATURES_OK
+                                 : VIRTIO_CONFIG_S_DRIVER_OK;
+    if (s->is_demo) {
+        s->rdma_features = 0;
+    }
+}
+
+uint64_t virtio_rdma_features(const VirtIORdma *s, uint64_t features)
+{
+    /* Others would change the rings, which processes read with this layout. */
+    const uint64_t of_demo = 1ULL << VIRTIO_F_VERSION_1 |
+                             1ULL << VIRTIO_F_IOMMU_PLATFORM;
+
+    return s->is_demo ? features & of_demo : features | s->rdma_features;
+}
+
 bool virtio_rdma_features_restrict(VirtIORdma *s, Error **errp)
 {
     if (virtio_rdma_offers(s, VIRTIO_RDMA_F_VERSION_1)) {
         s->rdma_features |= backend_features(s);
     } else if (s->hca.limits.host_numbers) {
-        error_setg(errp, "version-1=off does not go with the backend %s, "
-                   "whose keys and QPNs a driver without version 1 cannot "
-                   "use: leave version-1 on, or use the backend %s",
+        error_setg(errp, "%s does not go with the backend %s, whose keys and "
+                   "QPNs a driver without version 1 cannot use: leave %s, or "
+                   "use the backend %s",
+                   s->is_demo ? "layout=demo" : "version-1=off",
                    object_get_typename(OBJECT(s->hca.backend)),
+                   s->is_demo ? "layout out" : "version-1 on",
                    TYPE_RDMA_BACKEND_DEFAULT);
         return false;
     }

@@ -112,6 +112,13 @@ bool virtio_rdma_conf_check(VirtIORdma *s, Error **errp)
                           VIRTIO_RDMA_MAX_GIDS, errp)) {
         return false;
     }
+    if (conf->layout && strcmp(conf->layout, VIRTIO_RDMA_LAYOUT_SPEC) &&
+        !virtio_rdma_wants_demo(s)) {
+        error_setg(errp, "expected layout=" VIRTIO_RDMA_LAYOUT_SPEC " or "
+                   "layout=" VIRTIO_RDMA_LAYOUT_DEMO ", got \"%s\"",
+                   conf->layout);
+        return false;
+    }
     if (!is_power_of_2(conf->queue_size)) {
         error_setg(errp, "queue-size=%u is not a power of 2",
                    conf->queue_size);
@@ -155,6 +162,7 @@ static const Property virtio_rdma_properties[] = {
     DEFINE_PROP_UINT32("max-mw", VirtIORdma, conf.max_mw, 16384),
     DEFINE_PROP_UINT32("max-mcast-grp", VirtIORdma, conf.max_mcast_grp, 128),
     DEFINE_PROP_STRING("allowed-gids", VirtIORdma, conf.allowed_gids),
+    DEFINE_PROP_STRING("layout", VirtIORdma, conf.layout),
     FEATURE("version-1", VERSION_1),
     FEATURE("direct", DIRECT),
 };
@@ -188,6 +196,8 @@ static const struct {
     { "gid-table-len", "entries of the GID table (1-256)" },
     { "allowed-gids", "addresses and prefixes that GIDs may be, separated by "
                       "spaces; by default all" },
+    { "layout", "of structures: spec, or demo for the driver that the authors "
+                "of the RFC of 2022 published, without any feature" },
     { "version-1", "offer more than the device of the RFC of 2022" },
     { "direct", "offer queues without virtqueues: more of them, deeper, and "
                 "for processes without the kernel; with version-1" },

@@ -39,8 +39,7 @@ static void set_status(VirtIODevice *vdev, uint8_t status)
         return;
     }
     rdma_hca_enter(&s->hca);
-    update_status(s, status, (status & ~vdev->status) &
-                  VIRTIO_CONFIG_S_DRIVER_OK);
+    update_status(s, status, status & ~vdev->status & s->ready_status);
     rdma_hca_leave(&s->hca);
 }
 
@@ -203,7 +202,7 @@ static void run_status(VirtIORdma *s)
     uint8_t status = VIRTIO_DEVICE(s)->status;
 
     rdma_hca_enter(&s->hca);
-    update_status(s, status, status & VIRTIO_CONFIG_S_DRIVER_OK);
+    update_status(s, status, status & s->ready_status);
     rdma_hca_leave(&s->hca);
 }
 

@@ -260,3 +260,21 @@ void virtio_rdma_vq_abandon(VirtIORdma *s, uint32_t n)
         set_bit(n, s->stale_vqs);
     }
 }
+
+void virtio_rdma_vq_rewind(VirtIORdma *s, uint32_t n)
+{
+    VirtIODevice *vdev = VIRTIO_DEVICE(s);
+
+    if (!virtio_rdma_active(s) ||
+        !virtio_queue_ready(virtio_get_queue(vdev, n))) {
+        return;
+    }
+    address_space_stw_le(vdev->dma_as,
+                         virtio_queue_get_used_addr(vdev, n) +
+                         offsetof(struct vring_used, idx), 0,
+                         MEMTXATTRS_UNSPECIFIED, NULL);
+    virtio_queue_set_last_avail_idx(vdev, n, 0);
+    virtio_queue_update_used_idx(vdev, n);
+    virtio_queue_invalidate_signalled_used(vdev, n);
+    s->vq_seen[n] = 0;
+}

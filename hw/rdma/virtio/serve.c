@@ -58,7 +58,7 @@ bool virtio_rdma_running_update(VirtIORdma *s, uint8_t status)
 {
     VirtIODevice *vdev = VIRTIO_DEVICE(s);
     bool ready = !virtio_device_disabled(vdev) &&
-                 (status & VIRTIO_CONFIG_S_DRIVER_OK);
+                 (status & s->ready_status);
     bool running = vdev->vm_running && ready;
 
     if (vdev->vm_running && s->hca.port_changed) {
@@ -98,9 +98,10 @@ void virtio_rdma_handle_ctrl(VirtIODevice *vdev, VirtQueue *vq)
     VirtIORdma *s = VIRTIO_RDMA(vdev);
 
     if (!virtio_rdma_active(s)) {
-        if (!(vdev->status & VIRTIO_CONFIG_S_DRIVER_OK)) {
+        if (!(vdev->status & s->ready_status)) {
             qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: control commands "
-                          "wait for DRIVER_OK\n");
+                          "wait for %s\n", s->is_demo ? "FEATURES_OK"
+                                                      : "DRIVER_OK");
         }
         return;
     }

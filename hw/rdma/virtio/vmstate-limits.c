@@ -19,13 +19,19 @@ static const unsigned seen_features[] = {
     VIRTIO_RDMA_F_VERSION_1, VIRTIO_RDMA_F_DIRECT,
 };
 
+/*
+ * A bit beside the features in the stream: the source has the layout of the
+ * demo. Streams of devices without the property do not have it.
+ */
+#define STREAM_DEMO (1ULL << 63)
+
 static int put_features(QEMUFile *f, void *pv, size_t size,
                         const VMStateField *field, JSONWriter *vmdesc)
 {
     VirtIORdma *s = pv;
 
     qemu_put_be64(f, VIRTIO_DEVICE(s)->guest_features);
-    qemu_put_be64(f, s->rdma_features);
+    qemu_put_be64(f, s->rdma_features | (s->is_demo ? STREAM_DEMO : 0));
     return 0;
 }
 
@@ -34,8 +40,18 @@ static int get_features(QEMUFile *f, void *pv, size_t size,
 {
     VirtIORdma *s = pv;
     uint64_t accepted = qemu_get_be64(f);
-    uint64_t differ = qemu_get_be64(f) ^ s->rdma_features;
+    uint64_t offered = qemu_get_be64(f);
+    bool is_demo = offered & STREAM_DEMO;
+    uint64_t differ = offered ^ s->rdma_features;
 
+    if (is_demo != s->is_demo) {
+        error_report("virtio-rdma: the source has layout=%s, but this device "
+                     "has layout=%s", is_demo ? VIRTIO_RDMA_LAYOUT_DEMO
+                                              : VIRTIO_RDMA_LAYOUT_SPEC,
+                     s->is_demo ? VIRTIO_RDMA_LAYOUT_DEMO
+                                : VIRTIO_RDMA_LAYOUT_SPEC);
+        return -EINVAL;
+    }
     for (int i = 0; i < ARRAY_SIZE(seen_features); i++) {
         const char *name = virtio_rdma_feature_name(seen_features[i]);
         bool offers = virtio_rdma_offers(s, seen_features[i]);

@@ -84,6 +84,23 @@ static bool take(RdmaHca *hca, RdmaHcaWq *wq, uint32_t *place)
     return true;
 }
 
+static bool take_demo(RdmaHca *hca, RdmaHcaWq *wq, uint32_t *place)
+{
+    VirtIORdmaScratch *scratch = virtio_rdma_of(hca)->scratch;
+
+    if (!take(hca, wq, place)) {
+        return false;
+    }
+    if (wq->kind == RDMA_SQ) {
+        scratch->send.len = virtio_rdma_demo_get_send(
+            scratch->wqe, scratch->send.len, scratch->wqe_room);
+    } else {
+        scratch->recv.len = virtio_rdma_demo_get_recv(
+            scratch->wqe, scratch->recv.len, scratch->wqe_room);
+    }
+    return true;
+}
+
 /* Only SQs put WQEs back. */
 static void put_back(RdmaHca *hca, RdmaHcaWq *wq)
 {
@@ -161,24 +178,33 @@ static void destroyed(RdmaHca *hca, RdmaHcaWq *wq)
                            virtio_get_queue_index(virtio_rdma_wq(wq)->vq));
 }
 
-const RdmaHcaWqOps virtio_rdma_wq_vq_ops = {
-    .depth = depth,
-    .take = take,
-    .put_back = put_back,
-    .retire = retire,
-    .count = count,
-    .check = check,
-    .wake = wake,
-    .sleep = go_to_sleep,
-    .drain = drain,
-    .destroyed = destroyed,
-    .load = load,
-};
+static void rewind_ring(RdmaHca *hca, RdmaHcaWq *wq)
+{
+    virtio_rdma_vq_rewind(virtio_rdma_of(hca),
+                          virtio_get_queue_index(virtio_rdma_wq(wq)->vq));
+}
+
+#define VQ_OPS(take_op, destroyed_op) { \
+    .depth = depth,                     \
+    .take = take_op,                    \
+    .put_back = put_back,               \
+    .retire = retire,                   \
+    .count = count,                     \
+    .check = check,                     \
+    .wake = wake,                       \
+    .sleep = go_to_sleep,               \
+    .drain = drain,                     \
+    .destroyed = destroyed_op,          \
+    .load = load,                       \
+}
+
+const RdmaHcaWqOps virtio_rdma_wq_vq_ops = VQ_OPS(take, destroyed);
+static const RdmaHcaWqOps demo_ops = VQ_OPS(take_demo, rewind_ring);
 
 void virtio_rdma_wq_use_vq(VirtIORdma *s, RdmaHcaWq *wq, VirtIORdmaWq *form,
                            uint32_t n)
 {
-    wq->ops = &virtio_rdma_wq_vq_ops;
+    wq->ops = s->is_demo ? &demo_ops : &virtio_rdma_wq_vq_ops;
     wq->opaque = form;
     form->vq = virtio_rdma_vq_use(s, n);
 }
@@ -187,18 +213,24 @@ RdmaHcaWq *virtio_rdma_wq_of_vq(VirtIORdma *s, uint32_t n)
 {
     uint32_t first_qp = VIRTIO_RDMA_SQ_VQ(s->max_vq_cq, 0);
     uint32_t first_srq = virtio_rdma_srq_vq(s, 0);
-    RdmaHcaWq *wq = NULL;
-    RdmaHcaSrq *srq;
-    RdmaHcaQp *qp;
+    VirtIORdmaSrq *srq;
+    VirtIORdmaQp *qp;
 
     if (n >= first_srq) {
         srq = rdma_hca_table_get(&s->hca.srqs, n - first_srq);
-        wq = srq ? &srq->wq : NULL;
-    } else if (n >= first_qp && n < first_qp + 2 * s->max_vq_qp) {
-        qp = rdma_hca_table_get(&s->hca.qps, (n - first_qp) / 2);
-        wq = !qp ? NULL : (n - first_qp) % 2 ? &qp->rq : &qp->sq;
+        return srq && srq->wq.vq ? &srq->core.wq : NULL;
     }
-    return wq && wq->ops == &virtio_rdma_wq_vq_ops ? wq : NULL;
+    if (n < first_qp || n >= first_qp + 2 * s->max_vq_qp) {
+        return NULL;
+    }
+    qp = rdma_hca_table_get(&s->hca.qps, (n - first_qp) / 2);
+    if (!qp) {
+        return NULL;
+    }
+    if ((n - first_qp) % 2) {
+        return qp->rq.vq ? &qp->core.rq : NULL;
+    }
+    return qp->sq.vq ? &qp->core.sq : NULL;
 }
 
 /* Have QEMU's virtqueue pop the buffers in flight again. */

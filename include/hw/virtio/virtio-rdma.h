@@ -22,6 +22,10 @@ OBJECT_DECLARE_SIMPLE_TYPE(VirtIORdma, VIRTIO_RDMA)
 typedef struct VirtIORdmaShadow VirtIORdmaShadow;
 typedef struct VirtIORdmaScratch VirtIORdmaScratch;
 
+/* Layouts of what driver and device exchange: values of the property */
+#define VIRTIO_RDMA_LAYOUT_SPEC "spec"
+#define VIRTIO_RDMA_LAYOUT_DEMO "demo"
+
 /* Properties as the user has set them; props.c checks their limits */
 typedef struct VirtIORdmaConf {
     char *netdev;
@@ -46,6 +50,7 @@ typedef struct VirtIORdmaConf {
     uint32_t max_mw;
     uint32_t max_mcast_grp;         /* groups, and QPs of each group */
     char *allowed_gids;             /* NULL: all GIDs are allowed */
+    char *layout;                   /* NULL, or VIRTIO_RDMA_LAYOUT_* */
 } VirtIORdmaConf;
 
 struct VirtIORdma {
@@ -56,6 +61,9 @@ struct VirtIORdma {
     /* 1 << VIRTIO_RDMA_F_*: wanted by the user; after realize: offered */
     uint64_t rdma_features;
     uint32_t doorbells;             /* pages of doorbells of the transport */
+    bool is_demo;                   /* the layout is VIRTIO_RDMA_LAYOUT_DEMO */
+    /* VIRTIO_CONFIG_S_* that lets the device access guest memory */
+    uint8_t ready_status;
 
     /* Objects with lower numbers can have virtqueues, others are direct */
     uint32_t max_vq_qp;
@@ -93,6 +101,12 @@ struct VirtIORdma {
 
     struct virtio_rdma_config config;
 };
+
+/* Before realize: does the user want the layout of the demo's driver? */
+static inline bool virtio_rdma_wants_demo(const VirtIORdma *s)
+{
+    return !g_strcmp0(s->conf.layout, VIRTIO_RDMA_LAYOUT_DEMO);
+}
 
 /*
  * The number of virtqueues for CQs. Call after the transport has set
