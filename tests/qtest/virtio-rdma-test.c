@@ -14,28 +14,30 @@ int main(int argc, char **argv)
     qrdma_add_tests("virtio-rdma/alloc/", alloc_tests);
     qrdma_add_tests("virtio-rdma/bring-up/", bringup_tests);
     qrdma_add_tests("virtio-rdma/config/", config_tests);
-    qrdma_add_tests("virtio-rdma/ctrl/", ctrl_tests);
-    qrdma_add_tests("virtio-rdma/object/", object_tests);
+    test_add_layouts("virtio-rdma/ctrl/", ctrl_tests);
+    test_add_layouts("virtio-rdma/object/", object_tests);
     qrdma_add_tests("virtio-rdma/mcast/", mcast_tests);
-    qrdma_add_tests("virtio-rdma/mr/", mr_tests);
+    test_add_layouts("virtio-rdma/mr/", mr_tests);
     qrdma_add_tests("virtio-rdma/", mr_table_tests);
     add_memory_tests();
     qrdma_add_tests("virtio-rdma/mw/", mw_tests);
     qrdma_add_tests("virtio-rdma/reg-pages/", reg_pages_tests);
-    qrdma_add_tests("virtio-rdma/qp/", qp_tests);
-    qrdma_add_tests("virtio-rdma/", gid_tests);
+    test_add_layouts("virtio-rdma/qp/", qp_tests);
+    test_add_layouts("virtio-rdma/", gid_tests);
     qrdma_add_tests("virtio-rdma/guest-error/", guest_error_tests);
     qrdma_add_tests("virtio-rdma/packed/", packed_tests);
     qrdma_add_tests("virtio-rdma/reset/", reset_tests);
-    qrdma_add_tests("virtio-rdma/ring/", ring_tests);
+    test_add_layouts("virtio-rdma/ring/", ring_tests);
     qrdma_add_tests("virtio-rdma/srq/", srq_tests);
-    qrdma_add_tests("virtio-rdma/wqe/", wqe_tests);
+    test_add_layouts("virtio-rdma/wqe/", wqe_tests);
     qrdma_add_tests("virtio-rdma/direct-cq/", direct_cq_tests);
     qrdma_add_tests("virtio-rdma/qp-counters/", qp_counters_tests);
-    qrdma_add_tests("virtio-rdma/notify/", notify_tests);
+    test_add_layouts("virtio-rdma/notify/", notify_tests);
     qrdma_add_tests("virtio-rdma/", cq_tests);
     add_eject_tests();
     if (!qrdma_ibdev()) {
+        /* The layout of the demo needs numbers of its own */
+        qrdma_add_tests("virtio-rdma/demo/", demo_tests);
         /* On a host's device QPs work the same, and receives are not fetched */
         qrdma_add_tests("virtio-rdma/direct/", direct_tests);
         qrdma_add_tests("virtio-rdma/direct/", direct_recv_tests);

@@ -35,10 +35,12 @@ def strings(text):
 
 @functools.cache
 def tables(folder):
-    """Names of the tests in tables, as qrdma_add_tests() makes them."""
+    """Names of the tests in tables, as the functions that register tables
+    make them."""
     names, texts = [], sources(folder)
     prefixes = {table: prefix for prefix, table in re.findall(
-        r'qrdma_add_tests\("([^"]*)",\s*(\w+)\)', '\n'.join(texts))}
+        r'(?:qrdma_add_tests|test_add_layouts)\("([^"]*)",\s*(\w+)\)',
+        '\n'.join(texts))}
     for text in texts:
         for table, rows in re.findall(
                 r'^(?:static )?const QRdmaTest (\w+)\[\] = \{\n(.*?)^\};',

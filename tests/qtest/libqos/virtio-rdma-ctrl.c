@@ -32,8 +32,10 @@ uint8_t qrdma_cmd_raw(QRdma *d, QRdmaCmd *c)
     QRdmaRing *ring = qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ);
     g_autofree QRdmaDesc *desc = g_new(QRdmaDesc, 2 * CTRL_ROOM);
     g_autofree uint8_t *bytes = g_malloc(CTRL_ROOM);
+    size_t rsp_cap = d->demo ? qrdma_demo_response_size(c->cmd, c->rsp_cap)
+                             : c->rsp_cap;
     size_t out_len = c->no_cmd ? 0 : 1 + c->req_len;
-    size_t in_len = c->no_status ? 0 : 1 + c->rsp_cap;
+    size_t in_len = c->no_status ? 0 : 1 + rsp_cap;
     unsigned n;
     uint16_t head, got;
     uint32_t used_len;
@@ -41,7 +43,9 @@ uint8_t qrdma_cmd_raw(QRdma *d, QRdmaCmd *c)
     g_assert_cmpuint(out_len, <=, CTRL_ROOM);
     g_assert_cmpuint(in_len + 16, <=, CTRL_ROOM);
     bytes[0] = c->cmd;
-    if (out_len > 1) {
+    if (out_len && d->demo) {
+        out_len = 1 + qrdma_demo_request(c->cmd, c->req, c->req_len, bytes + 1);
+    } else if (out_len > 1) {
         memcpy(bytes + 1, c->req, c->req_len);
     }
     qrdma_write(d, d->ctrl_req, bytes, out_len);
@@ -68,7 +72,10 @@ uint8_t qrdma_cmd_raw(QRdma *d, QRdmaCmd *c)
         return 0xff;
     }
     g_assert_cmpuint(used_len, >=, 1);
-    if (c->rsp) {
+    if (c->rsp && d->demo) {
+        c->used_len = 1 + qrdma_demo_response(c->cmd, bytes + 1, used_len - 1,
+                                              c->rsp);
+    } else if (c->rsp) {
         memcpy(c->rsp, bytes + 1, used_len - 1);
     }
     if (bytes[0] != VIRTIO_RDMA_S_OK) {

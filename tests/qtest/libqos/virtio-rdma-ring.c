@@ -133,10 +133,27 @@ void qrdma_ring_reset(QRdmaRing *r)
     r->ready = false;
 }
 
+static void ring_rewind(QRdmaRing *r)
+{
+    uint16_t size = r->pci.vq.size;
+
+    g_assert_cmpuint(qrdma_ring_used_idx(r), ==, 0);
+    qrdma_ring_set_avail_idx(r, 0);
+    r->used_idx = 0;
+    r->nfree = size;
+    r->free_head = 0;
+    for (uint32_t i = 0; i < size; i++) {
+        r->next[i] = i + 1;
+    }
+}
+
 void qrdma_ring_renew(QRdmaRing *r)
 {
     uint16_t size = r->pci.vq.size;
 
+    if (r->dev->demo) {
+        ring_rewind(r);
+    }
     if (r->dev->features & QRDMA_F(VIRTIO_F_RING_RESET)) {
         qrdma_ring_reset(r);
         qrdma_ring_setup(r, size);

@@ -347,9 +347,19 @@ void qrdma_post_wqe(QRdma *d, QRdmaWq *wq, const void *wqe, size_t len,
                     unsigned split, bool kick)
 {
     g_autofree QRdmaDesc *desc = NULL;
-    unsigned n = split ? DIV_ROUND_UP(len, split) : 1;
+    uint8_t demo[QRDMA_WQE_ROOM + 16];
+    unsigned n;
     uint64_t buf;
 
+    if (d->demo) {
+        /* Two virtqueues of a QP follow each other. */
+        bool send = (wq->ring->pci.vq.index - VIRTIO_RDMA_SQ_VQ(d->max_cq, 0)) %
+                    2 == 0;
+
+        len = qrdma_demo_wqe(send, wqe, len, demo);
+        wqe = demo;
+    }
+    n = split ? DIV_ROUND_UP(len, split) : 1;
     g_assert_cmpuint(len, <=, QRDMA_WQE_ROOM);
     if (!wq->ring) {
         qrdma_direct_post(d, wq, wqe, len);
@@ -498,7 +508,14 @@ static bool get_cqe(QRdmaCq *cq, struct virtio_rdma_cqe_ex *cqe)
         return false;
     }
     g_assert_cmpuint(len, ==, size);
-    qrdma_read(cq->dev, cq->buf + head * size, cqe, size);
+    if (cq->dev->demo) {
+        uint8_t bytes[QRDMA_DEMO_CQE_SIZE];
+
+        qrdma_read(cq->dev, cq->buf + head * size, bytes, size);
+        qrdma_demo_cqe(bytes, &cqe->cqe);
+    } else {
+        qrdma_read(cq->dev, cq->buf + head * size, cqe, size);
+    }
     if (!cq->no_refill) {
         qrdma_refill_cq(cq, 1);
     }

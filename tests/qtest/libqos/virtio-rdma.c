@@ -24,6 +24,8 @@ void qrdma_add_tests(const char *prefix, const QRdmaTest *tests)
     }
 }
 
+bool qrdma_uses_demo;
+
 const char *qrdma_ibdev(void)
 {
     return g_getenv(QRDMA_IBDEV);
@@ -287,10 +289,16 @@ void qrdma_config_write(QRdma *d, uint32_t offset, unsigned size,
 
 void qrdma_get_config(QRdma *d, struct virtio_rdma_config *config)
 {
-    uint8_t *bytes = (uint8_t *)config;
+    size_t size = d->demo ? QRDMA_DEMO_CONFIG_SIZE : sizeof(*config);
+    g_autofree uint8_t *bytes = g_malloc(size);
 
-    for (size_t i = 0; i < sizeof(*config); i++) {
+    for (size_t i = 0; i < size; i++) {
         bytes[i] = qrdma_config_read(d, i, 1);
+    }
+    if (d->demo) {
+        qrdma_demo_config(bytes, config);
+    } else {
+        memcpy(config, bytes, size);
     }
 }
 
@@ -317,7 +325,12 @@ void qrdma_prepare(QRdma *d, uint64_t features, uint16_t ring_size)
     qvirtio_set_acknowledge(vdev);
     qvirtio_set_driver(vdev);
     offered = qvirtio_get_features(vdev);
+    qrdma_uses_demo = d->demo;
     d->features = features ?: QRDMA_FEATURES;
+    if (d->demo) {
+        /* All else is not for a driver of this layout. */
+        d->features = QRDMA_F(VIRTIO_F_VERSION_1);
+    }
     /* An adapter of the host refuses drivers without this feature. */
     d->features |= offered & QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS);
     if (d->direct && (offered & QRDMA_F(VIRTIO_RDMA_F_DIRECT)) &&
@@ -336,9 +349,10 @@ void qrdma_prepare(QRdma *d, uint64_t features, uint16_t ring_size)
     d->max_cq_direct = qrdma_config_le32(d, max_cq_direct);
     d->max_srq = 0;
     d->max_srq_direct = qrdma_config_le32(d, max_srq_direct);
-    d->cqe_size = sizeof(struct virtio_rdma_cqe);
+    d->cqe_size = d->demo ? QRDMA_DEMO_CQE_SIZE
+                          : sizeof(struct virtio_rdma_cqe);
     /* A driver of the RFC takes the MAC address from the NIC. */
-    for (int i = 0; i < RDMA_MAC_LEN; i++) {
+    for (int i = 0; i < RDMA_MAC_LEN && !d->demo; i++) {
         d->mac[i] = qrdma_config_read(
             d, offsetof(struct virtio_rdma_config, mac) + i, 1);
     }

@@ -43,10 +43,22 @@
 /* Bytes of a WQE buffer. */
 #define QRDMA_WQE_ROOM 1024
 
-/* Assert the status of a control command. */
+/*
+ * Assert the status of a control command. A device with the layout of the demo
+ * has one for all failures.
+ */
 #define assert_status(call, want) \
-    g_assert_cmpint((call), ==, VIRTIO_RDMA_S_##want)
+    g_assert_cmpint((call), ==, qrdma_status(VIRTIO_RDMA_S_##want))
 #define assert_ok(call) assert_status(call, OK)
+
+/* The device in use has the layout of the demo's driver. */
+extern bool qrdma_uses_demo;
+
+/* The status that the device in use has for what is @status with F_VERSION_1 */
+static inline uint8_t qrdma_status(uint8_t status)
+{
+    return qrdma_uses_demo && status ? VIRTIO_RDMA_S_ERR : status;
+}
 
 /* A QEMU process with a PC machine. */
 typedef struct QRdmaHost {
@@ -94,6 +106,7 @@ struct QRdma {
     uint64_t dma_offset;
     bool hasty;                     /* do not wait for commands' answers */
     bool direct;                    /* queues are direct, if offered */
+    bool demo;                      /* the layout is that of the demo */
     QPCIBar doorbells;              /* mapped on first use */
     bool has_doorbells;
     uint16_t ring_size;
@@ -229,6 +242,8 @@ typedef struct QRdmaTest {
     /* Instead of @run: a test with several cases, and the data of this case */
     void (*run_case)(const void *data);
     const void *data;
+    /* The demo's layout has not what the test needs, or has another rule. */
+    bool not_demo;
 } QRdmaTest;
 
 void qrdma_add_tests(const char *prefix, const QRdmaTest *tests);
@@ -297,6 +312,9 @@ void qrdma_config_write(QRdma *d, uint32_t offset, unsigned size,
 /* A field of 32 bits in configuration space */
 #define qrdma_config_le32(d, field) \
     qrdma_config_read((d), offsetof(struct virtio_rdma_config, field), 4)
+/* Bytes of configuration space in the layout of the demo */
+#define QRDMA_DEMO_CONFIG_SIZE 648
+#define QRDMA_DEMO_CQE_SIZE 48
 /* Configuration space, read bytewise. */
 void qrdma_get_config(QRdma *d, struct virtio_rdma_config *config);
 
@@ -340,7 +358,10 @@ QRdmaRing *qrdma_ring(QRdma *d, uint32_t index);
 void qrdma_ring_setup(QRdmaRing *r, uint16_t size);
 /* Reset one virtqueue (VIRTIO_F_RING_RESET); it is then not set up. */
 void qrdma_ring_reset(QRdmaRing *r);
-/* Reset the ring if the driver can, and set it up. */
+/*
+ * Reset the ring if the driver can, and set it up. With the layout of the demo
+ * start it again at index 0, as the device has done.
+ */
 void qrdma_ring_renew(QRdmaRing *r);
 /* Make a chain available without a kick; returns its head. */
 uint16_t qrdma_ring_add(QRdmaRing *r, const QRdmaDesc *desc, unsigned n);
@@ -419,6 +440,18 @@ void qrdma_refill_eq(QRdmaEq *eq, uint32_t n);
  */
 bool qrdma_eq_get(QRdmaEq *eq, uint32_t *cqn);
 uint8_t qrdma_destroy_eq(QRdmaEq *eq);
+
+/* virtio-rdma-demo.c: the layout of the demo's driver */
+
+/* The device was opened with layout=demo,mac=52:54:00:12:34:01. */
+void qrdma_use_demo(QRdma *d);
+/* These return the number of bytes in the layout that they convert to. */
+size_t qrdma_demo_request(uint8_t cmd, const void *req, size_t len, void *out);
+size_t qrdma_demo_response_size(uint8_t cmd, size_t size);
+size_t qrdma_demo_response(uint8_t cmd, const void *in, size_t len, void *rsp);
+size_t qrdma_demo_wqe(bool send, const void *wqe, size_t len, void *out);
+void qrdma_demo_cqe(const void *in, void *cqe);
+void qrdma_demo_config(const void *in, void *config);
 
 /* virtio-rdma-ctrl.c: control commands */
 uint8_t qrdma_cmd_raw(QRdma *d, QRdmaCmd *c);

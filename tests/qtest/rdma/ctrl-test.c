@@ -194,6 +194,29 @@ static void make_request(const CommandObjects *o, uint8_t cmd, uint8_t *req)
     }
 }
 
+/* The first step that the device does not have: without F_VERSION_1 */
+static int end_of_steps(const QRdma *d)
+{
+    int i = 0;
+
+    if (qrdma_has(d, QRDMA_F(VIRTIO_RDMA_F_VERSION_1))) {
+        return ARRAY_SIZE(steps);
+    }
+    while (steps[i].cmd <= VIRTIO_RDMA_CMD_REQ_NOTIFY_CQ) {
+        i++;
+    }
+    return i;
+}
+
+/* The fewest bytes of a request that is complete */
+static size_t complete_len(const QRdma *d, int step)
+{
+    /* The demo's layout of CREATE_QP ends before these fields. */
+    return d->demo && steps[step].cmd == VIRTIO_RDMA_CMD_CREATE_QP
+           ? offsetof(struct virtio_rdma_create_qp_req, flags)
+           : steps[step].req_len;
+}
+
 /* Send all commands, in descriptors of these sizes, with surplus bytes. */
 static void run_all(unsigned out_split, unsigned in_split, size_t surplus)
 {
@@ -202,7 +225,7 @@ static void run_all(unsigned out_split, unsigned in_split, size_t surplus)
     uint8_t req[256];
     uint8_t rsp[512];
 
-    for (int i = 0; i < ARRAY_SIZE(steps); i++) {
+    for (int i = 0; i < end_of_steps(d); i++) {
         QRdmaCmd c = {
             .cmd = steps[i].cmd,
             .req = req,
@@ -251,11 +274,11 @@ static void test_short_request_has_no_effect(void)
     uint8_t req[256];
     uint8_t rsp[512];
 
-    for (int i = 0; i < ARRAY_SIZE(steps); i++) {
+    for (int i = 0; i < end_of_steps(d); i++) {
         g_test_message("%s", steps[i].name);
         memset(req, 0, sizeof(req));
         make_request(&o, steps[i].cmd, req);
-        for (size_t len = 0; len < steps[i].req_len; len++) {
+        for (size_t len = 0; len < complete_len(d, i); len++) {
             assert_status(qrdma_cmd(d, steps[i].cmd, req, len, rsp,
                                     rsp_len(d, i)), INVAL);
         }
@@ -271,7 +294,7 @@ static void test_no_room_for_response_has_no_effect(void)
     uint8_t req[256];
     uint8_t rsp[512];
 
-    for (int i = 0; i < ARRAY_SIZE(steps); i++) {
+    for (int i = 0; i < end_of_steps(d); i++) {
         g_test_message("%s", steps[i].name);
         memset(req, 0, sizeof(req));
         make_request(&o, steps[i].cmd, req);
@@ -298,7 +321,7 @@ static void test_no_room_for_status_is_survived(void)
     QRdmaCmd c = { .req = req, .no_status = true };
     uint32_t pdn;
 
-    for (int i = 0; i < ARRAY_SIZE(steps); i++) {
+    for (int i = 0; i < end_of_steps(d); i++) {
         if (!steps[i].creates) {
             continue;
         }
@@ -428,7 +451,7 @@ static void test_commands_are_answered_in_order(void)
         qrdma_wait_until(d, qrdma_ring_get(ring, &head, &len));
         status = qtest_readb(d->host->qts, rsp + i * 16);
         g_assert_cmpint(status, ==, i < TEST_MAX_PD ? VIRTIO_RDMA_S_OK :
-                                                      VIRTIO_RDMA_S_NOMEM);
+                        qrdma_status(VIRTIO_RDMA_S_NOMEM));
         g_assert_cmpuint(len, ==, status ? 1 : 5);
     }
 }
@@ -448,7 +471,8 @@ const QRdmaTest ctrl_tests[] = {
       test_plain_status_is_1_for_every_failure },
     { "no-feature-bit-gives-plain-device",
       test_no_feature_bit_gives_plain_device },
-    { "commands-wait-for-driver-ok", test_commands_wait_for_driver_ok },
+    { "commands-wait-for-driver-ok", test_commands_wait_for_driver_ok,
+      .not_demo = true },
     { "commands-are-answered-in-order", test_commands_are_answered_in_order },
     {}
 };

@@ -6,26 +6,61 @@
 #include "qemu/bswap.h"
 #include "rdma-test.h"
 
-
-static QRdmaHost *host;
-static QRdma *device;
+/* By layout: that of the specification, and that of the demo */
+static QRdma *devices[2];
+static bool use_demo;
 
 static QRdma *device_get(void)
 {
-    if (!device) {
-        host = qrdma_host_start(
+    QRdma *d = devices[use_demo];
+
+    if (!d) {
+        QRdmaHost *host = qrdma_host_start(
             /* hubs take the frames that go out */
             "-netdev hubport,id=n0,hubid=0 -netdev hubport,id=n1,hubid=0 "
             "-device virtio-rdma-pci,id=rdma0,%s,addr=%d,"
             "max-qp=%d,max-cq=%d,max-mr=%d,max-pd=%d,gid-table-len=%d,"
-            "max-mw=%d,max-srq=%d,max-srq-wr=%d,max-mcast-grp=%d",
+            "max-mw=%d,max-srq=%d,max-srq-wr=%d,max-mcast-grp=%d%s",
             qrdma_ibdev() ? "rdmadev=v0" : "netdev=n0,mac=" TEST_MAC,
             TEST_SLOT, TEST_MAX_QP, TEST_MAX_CQ, TEST_MAX_MR, TEST_MAX_PD,
             TEST_GIDS, TEST_MAX_MW, TEST_MAX_SRQ, TEST_MAX_SRQ_WR,
-            TEST_MAX_MCAST_GRP);
-        device = qrdma_open(host, QPCI_DEVFN(TEST_SLOT, 0));
+            TEST_MAX_MCAST_GRP, use_demo ? ",layout=demo" : "");
+
+        d = devices[use_demo] = qrdma_open(host, QPCI_DEVFN(TEST_SLOT, 0));
+        if (use_demo) {
+            qrdma_use_demo(d);
+        }
     }
-    return device;
+    return d;
+}
+
+static void run_on_demo(const void *data)
+{
+    const QRdmaTest *test = data;
+
+    use_demo = true;
+    if (test->run) {
+        test->run();
+    } else {
+        test->run_case(test->data);
+    }
+    use_demo = false;
+}
+
+void test_add_layouts(const char *prefix, const QRdmaTest *tests)
+{
+    const char *group = strchr(prefix, '/');
+
+    qrdma_add_tests(prefix, tests);
+    /* The layout of the demo does not go with a host's device. */
+    for (; tests->name && !qrdma_ibdev(); tests++) {
+        g_autofree char *path = g_strconcat("virtio-rdma/demo", group,
+                                            tests->name, NULL);
+
+        if (!tests->not_demo) {
+            qtest_add_data_func(path, tests, run_on_demo);
+        }
+    }
 }
 
 QRdma *test_device(void)
@@ -67,9 +102,11 @@ QRdma *test_device_reset(void)
 
 void test_device_quit(void)
 {
-    if (device) {
-        qrdma_host_stop(host);
-        device = NULL;
+    for (int i = 0; i < ARRAY_SIZE(devices); i++) {
+        if (devices[i]) {
+            qrdma_host_stop(devices[i]->host);
+            devices[i] = NULL;
+        }
     }
 }
 

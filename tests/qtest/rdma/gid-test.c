@@ -213,7 +213,8 @@ static void test_only_allowed_gids(void)
 }
 
 const QRdmaTest gid_tests[] = {
-    { "gid/only-allowed-ones", test_only_allowed_gids },
+    { "gid/only-allowed-ones", test_only_allowed_gids,
+      .not_demo = true },
     { "port/query-port", test_query_port },
     { "port/only-port-1", test_only_port_1 },
     { "port/one-pkey", test_one_pkey },

@@ -647,7 +647,13 @@ void trip_travel(const char *lossy, unsigned rounds,
 {
     g_autoptr(Trip) t = trip_connected(lossy);
 
-    for (unsigned round = 0; round < rounds; round++) {
+    trip_travel_on(t, 0, rounds, journey);
+}
+
+void trip_travel_on(Trip *t, unsigned first, unsigned end,
+                    void (*journey)(Trip *t, unsigned round))
+{
+    for (unsigned round = first; round < end; round++) {
         /* In turns: receives before the sends, and after them */
         if (round % 2) {
             trip_receive_both(t, round);

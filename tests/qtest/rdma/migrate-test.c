@@ -403,6 +403,7 @@ static void test_refuse(void)
         { "max-mw=0", "max-mw=16384" },
         { "max-mcast-grp=1", "max-mcast-grp=128" },
         { "max-mcast-grp=0", "max-mcast-grp=128" },
+        { "layout=demo", "layout=spec, but this device has layout=demo" },
         { "version-1=off", "version-1=on, but this device has version-1=off" },
         { "direct=off", "direct=on, but this device has direct=off" },
     };
@@ -441,6 +442,53 @@ static void test_refuse_direct_queues_of_the_destination(void)
     refuse(t, 0, MIGRATE_DEVICE, "direct=off, but this device has direct=on");
 }
 
+/* A device with the layout of the demo, on side 0 */
+static Trip *new_demo(const char *lossy)
+{
+    Trip *t = trip_new_with(lossy, MIGRATE_DEVICE ",layout=demo");
+
+    qrdma_use_demo(t->net.dev[0]);
+    trip_connect(t);
+    return t;
+}
+
+static void test_demo(void)
+{
+    g_autoptr(Trip) t = new_demo("drop=300");
+
+    trip_travel_on(t, 0, 6, leave_in_turns);
+}
+
+/* Queues are rewound after a migration, too. */
+static void test_demo_rewinds(void)
+{
+    g_autoptr(Trip) t = new_demo(NULL);
+    NetEnd *a = &t->p.a;
+
+    trip_travel_on(t, 0, 2, leave_in_turns);
+    trip_move(t, 0, NULL);
+    assert_ok(qrdma_destroy_qp(a->qp));
+    assert_ok(qrdma_destroy_cq(a->scq));
+    assert_ok(qrdma_destroy_cq(a->rcq));
+    trip_move(t, 0, NULL);
+    a->scq = qrdma_create_cq(a->dev, 64);
+    a->rcq = qrdma_create_cq(a->dev, 64);
+    a->qp = qrdma_create_qp(a->pd, a->scq, a->rcq, RDMA_QPT_RC);
+    assert_ok(qrdma_modify_qp_state(t->p.b.qp, RDMA_QPS_RESET));
+    qrdma_connect(a->qp, t->p.b.qp, NULL);
+    trip_travel_on(t, 2, 4, leave_in_turns);
+}
+
+static void test_refuse_layout(void)
+{
+    g_autoptr(Trip) t = new_demo(NULL);
+
+    refuse(t, 0, MIGRATE_DEVICE,
+           "layout=demo, but this device has layout=spec");
+    refuse(t, 1, MIGRATE_DEVICE ",version-1=off",
+           "layout=demo, but this device has layout=spec");
+}
+
 const QRdmaTest migrate_tests[] = {
     { "stay", .run_case = test_journey,
       .data = &(const Journey) { "drop=300", 3, stay } },
@@ -466,6 +514,9 @@ const QRdmaTest migrate_tests[] = {
       .data = GINT_TO_POINTER(RDMA_QPT_UC) },
     { "datagrams", .run_case = test_unreliable,
       .data = GINT_TO_POINTER(RDMA_QPT_UD) },
+    { "demo", test_demo },
+    { "demo-rewinds", test_demo_rewinds },
+    { "refuse-layout", test_refuse_layout },
     { "refuse", test_refuse },
     { "refuse-a-gid", test_refuse_a_gid },
     { "refuse-virtqueues", test_refuse_virtqueues },

@@ -133,5 +133,8 @@ void trip_check_silence(Trip *t);
 /* Run traffic both ways with @journey in between; all of it succeeds. */
 void trip_travel(const char *lossy, unsigned rounds,
                  void (*journey)(Trip *t, unsigned round));
+/* Rounds @first to @end - 1 of that, with queue pairs that are connected */
+void trip_travel_on(Trip *t, unsigned first, unsigned end,
+                    void (*journey)(Trip *t, unsigned round));
 
 #endif

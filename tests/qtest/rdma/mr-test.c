@@ -409,7 +409,8 @@ static void test_registers_are_not_read(void)
 }
 
 const QRdmaTest mr_tests[] = {
-    { "registers-are-not-read", test_registers_are_not_read },
+    { "registers-are-not-read", test_registers_are_not_read,
+      .not_demo = true },
     { "good-registration", test_good_registration },
     { "page-count-must-match-length", test_page_count_must_match_length },
     { "length-zero-is-invalid", test_length_zero_is_invalid },
@@ -417,10 +418,12 @@ const QRdmaTest mr_tests[] = {
     { "length-above-max-mr-size", test_length_above_max_mr_size },
     { "addresses-must-not-wrap", test_addresses_must_not_wrap },
     { "offsets-in-page-must-agree", test_offsets_in_page_must_agree },
-    { "page-addresses-must-be-aligned", test_page_addresses_must_be_aligned },
+    { "page-addresses-must-be-aligned", test_page_addresses_must_be_aligned,
+      .not_demo = true },
     { "page-table-outside-ram", test_page_table_outside_ram },
     { "access-flags", test_access_flags },
-    { "flush-access", test_flush_access },
+    { "flush-access", test_flush_access,
+      .not_demo = true },
     { "unknown-pd", test_unknown_pd },
     { "table-fills-and-empties", test_table_fills_and_empties },
     { "dma-mr-never-grants-remote-access",

@@ -67,6 +67,9 @@ static Nested nested_new_with(const char *props, uint64_t features)
         "max-cq=4%s", PORT_SLOT, props);
     enable_bus(n.host);
     d = qrdma_open(n.host, DEVICE_DEVFN);
+    if (strstr(props, "layout=demo")) {
+        qrdma_use_demo(d);
+    }
     qrdma_start(d, QRDMA_FEATURES | features, 0);
     n.t = test_pair_on(d, RDMA_QPT_RC, 20, NULL);
     n.port_exp = pcie_capability(n.host, PORT_DEVFN);
@@ -321,9 +324,10 @@ static void set_power_state(Nested *n, unsigned state)
  * The peer does not answer, so the device has an error completion to write. It
  * must wait until the device is back in D0, with its driver.
  */
-static void test_no_memory_access_in_d3(void)
+static void test_no_memory_access_in_d3(const void *data)
 {
-    g_auto(Nested) n = nested_new();
+    const char *props = data;
+    g_auto(Nested) n = nested_new_with(props, 0);
     QVirtioDevice *vdev = &n.t.dev->pci->vdev;
     uint8_t status = qrdma_device_status(n.t.dev);
     RdmaSge sge = qrdma_sge(n.t.mr_a, 0, 100);
@@ -337,7 +341,9 @@ static void test_no_memory_access_in_d3(void)
 
     set_power_state(&n, 0);
     g_assert_cmphex(qrdma_device_status(n.t.dev), ==,
-                    status & ~VIRTIO_CONFIG_S_DRIVER_OK);
+                    status & ~(VIRTIO_CONFIG_S_DRIVER_OK |
+                               (n.t.dev->demo ? VIRTIO_CONFIG_S_FEATURES_OK
+                                              : 0)));
     qtest_clock_step(n.host->qts, 10000 * QRDMA_MS);
     qrdma_expect_none(n.t.cq_a);
     vdev->bus->set_status(vdev, status);
@@ -348,7 +354,11 @@ static void test_no_memory_access_in_d3(void)
 }
 
 const QRdmaTest nested_tests[] = {
-    { "power/no-memory-access-in-d3", test_no_memory_access_in_d3 },
+    { "power/no-memory-access-in-d3",
+      .run_case = test_no_memory_access_in_d3, .data = "" },
+    { "power/no-memory-access-in-d3-with-demo",
+      .run_case = test_no_memory_access_in_d3,
+      .data = ",layout=demo,mac=" TEST_MAC },
     { "nested/unplug-after-a-refused-chain",
       test_unplug_after_a_refused_chain },
     { "nested/interrupt-at-a-frame-unplugs-the-device",

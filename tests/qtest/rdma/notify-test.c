@@ -273,10 +273,12 @@ const QRdmaTest notify_tests[] = {
     { "what-arrived-before-does-not-fire",
       test_what_arrived_before_does_not_fire },
     { "virtio-suppression-is-respected", test_virtio_suppression_is_respected },
-    { "event-index", test_event_index },
+    { "event-index", test_event_index,
+      .not_demo = true },
     { "flags-and-numbers-are-checked", test_flags_and_numbers_are_checked },
     { "new-cq-is-not-armed", test_new_cq_is_not_armed },
-    { "status-is-written-last", test_status_is_written_last },
+    { "status-is-written-last", test_status_is_written_last,
+      .not_demo = true },
     { "work-queues-interrupt-on-demand", test_work_queues_interrupt_on_demand },
     {}
 };

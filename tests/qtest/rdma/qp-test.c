@@ -494,7 +494,8 @@ static void test_alternate_path_is_not_supported(void)
     bring_to(rc, RDMA_QPS_INIT);
     for (int i = 0; i < ARRAY_SIZE(cases); i++) {
         g_assert_cmpint(transit(rc, to_rtr, to_rtr->rc.required |
-                                cases[i].bit), ==, cases[i].status);
+                                cases[i].bit), ==,
+                        qrdma_status(cases[i].status));
         g_assert_cmpint(qrdma_qp_state(rc), ==, RDMA_QPS_INIT);
     }
     assert_ok(transit(rc, to_rtr, to_rtr->rc.required));

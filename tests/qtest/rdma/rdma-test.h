@@ -31,6 +31,11 @@ QRdma *test_device_reset(void);
 QRdma *test_rfc_device(void);
 void test_device_quit(void);
 /*
+ * Register tests of the shared device, and again with layout=demo, then under
+ * virtio-rdma/demo/. @prefix begins with virtio-rdma/.
+ */
+void test_add_layouts(const char *prefix, const QRdmaTest *tests);
+/*
  * A device with its own QEMU and options. The device is reset. End it with
  * qrdma_host_stop() of its host.
  */
@@ -94,6 +99,7 @@ extern const QRdmaTest alloc_tests[];
 extern const QRdmaTest bringup_tests[];
 extern const QRdmaTest config_tests[];
 extern const QRdmaTest ctrl_tests[];
+extern const QRdmaTest demo_tests[];
 extern const QRdmaTest direct_cq_tests[];
 extern const QRdmaTest direct_srq_tests[];
 extern const QRdmaTest direct_tests[];

@@ -224,6 +224,8 @@ static void test_device_of_the_rfc(void)
 
     verbs_refused_with(v, FAKE, "'version-1': false",
                        "version-1=off does not go with the backend");
+    verbs_refused_with(v, FAKE, "'layout': 'demo'",
+                       "layout=demo does not go with the backend");
 }
 
 const QRdmaTest verbs_attach_tests[] = {
