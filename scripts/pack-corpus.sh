@@ -14,7 +14,7 @@ rdma-wire | rdma-shm | rdma-stream | rdma-generic | rdma-pvrdma | \
     packed=$target sources=("$target") ;;
 *)
     packed=rdma-all
-    sources=(rdma-split rdma-packed rdma-iommu rdma-direct rdma-eject)
+    sources=(rdma-split rdma-packed rdma-iommu rdma-direct rdma-eject rdma-demo)
     ;;
 esac
 archive=$here/tests/fuzz/corpus/$packed.tar.xz

@@ -8,8 +8,8 @@
 # with these arguments of libFuzzer, for example an input.
 set -u
 here=$(realpath "$(dirname "$0")/..")
-all=(rdma-split rdma-packed rdma-iommu rdma-direct rdma-eject rdma-wire
-    rdma-shm rdma-stream rdma-generic rdma-pvrdma rdma-generic-pv
+all=(rdma-split rdma-packed rdma-iommu rdma-direct rdma-eject rdma-demo
+    rdma-wire rdma-shm rdma-stream rdma-generic rdma-pvrdma rdma-generic-pv
     rdma-vfio-user rdma-vhost-user)
 
 # QEMU never frees some global allocations. The quarantine is as large as the
@@ -70,7 +70,8 @@ for target; do
         continue
     fi
     case $target in
-    rdma-split | rdma-packed | rdma-iommu | rdma-direct | rdma-eject)
+    rdma-split | rdma-packed | rdma-iommu | rdma-direct | rdma-eject | \
+        rdma-demo)
         packed=rdma-all
         ;;
     *) packed=$target ;;

@@ -53,6 +53,18 @@ static uint8_t command(const uint8_t *bytes, size_t len, size_t tail,
     return got[0];
 }
 
+/* Give the command in @bytes the layout of the device; returns its length. */
+static size_t use_layout(uint8_t *bytes, size_t len)
+{
+    uint8_t req[REQ_ROOM];
+
+    if (!fuzz_guest.config->demo) {
+        return len;
+    }
+    memcpy(req, bytes + 1, len - 1);
+    return 1 + qrdma_demo_request(bytes[0], req, len - 1, bytes + 1);
+}
+
 uint8_t fuzz_command(uint8_t cmd, const void *req, size_t len, void *rsp,
                      size_t rsp_len)
 {
@@ -62,7 +74,7 @@ uint8_t fuzz_command(uint8_t cmd, const void *req, size_t len, void *rsp,
     if (len) {
         memcpy(bytes + 1, req, len);
     }
-    return command(bytes, 1 + len, 0, rsp, rsp_len);
+    return command(bytes, use_layout(bytes, 1 + len), 0, rsp, rsp_len);
 }
 
 void fuzz_put_command(uint8_t cmd, const void *req, size_t len)
@@ -71,7 +83,7 @@ void fuzz_put_command(uint8_t cmd, const void *req, size_t len)
 
     g_assert_cmpuint(len, <, sizeof(bytes));
     memcpy(bytes + 1, req, len);
-    put(bytes, 1 + len, 0, FUZZ_BUF_SIZE / 2 - 1);
+    put(bytes, use_layout(bytes, 1 + len), 0, FUZZ_BUF_SIZE / 2 - 1);
 }
 
 RdmaAv fuzz_av_to(bool far, uint8_t gid_index)
@@ -262,7 +274,7 @@ void fuzz_put_any_command(FuzzIn *in)
     uint8_t bytes[REQ_ROOM] = { 1 + (in_u8(in) & 0x1f) };
     size_t len = 1 + pick_request(in, bytes[0], bytes + 1);
 
-    put(bytes, len, 0, FUZZ_BUF_SIZE / 2 - 1);
+    put(bytes, use_layout(bytes, len), 0, FUZZ_BUF_SIZE / 2 - 1);
 }
 
 void fuzz_op_command(FuzzIn *in)
@@ -272,6 +284,7 @@ void fuzz_op_command(FuzzIn *in)
     size_t len = 1 + pick_request(in, bytes[0], bytes + 1);
     uint32_t n;
 
+    len = use_layout(bytes, len);
     if (sel & 0x20) {
         unsigned at = in_u8(in);
 

@@ -69,6 +69,7 @@ typedef struct FuzzConfig {
     bool direct;                    /* QPs and CQs are direct */
     bool shm;                       /* the peer is on this host */
     bool iothread;                  /* it works in one; ACPI unplugs it */
+    bool demo;                      /* its layout is that of the demo */
 } FuzzConfig;
 
 typedef struct FuzzRing {

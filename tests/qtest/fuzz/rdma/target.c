@@ -91,6 +91,8 @@ static const Target targets[] = {
       ARRAY_SIZE(direct_ops) },
     { { "rdma-eject", "", .direct = true, .iothread = true }, eject_ops,
       ARRAY_SIZE(eject_ops) },
+    { { "rdma-demo", ",layout=demo", .demo = true }, all_ops,
+      ARRAY_SIZE(all_ops) },
     { { "rdma-wire", "" }, wire_ops, ARRAY_SIZE(wire_ops) },
     { { "rdma-shm", "", .shm = true }, shm_ops, ARRAY_SIZE(shm_ops) },
     { { "rdma-stream", "" }, stream_ops, ARRAY_SIZE(stream_ops) },

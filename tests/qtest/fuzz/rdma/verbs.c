@@ -51,6 +51,12 @@ static void modify(bool checked, uint32_t qpn, uint32_t mask,
     }
 }
 
+/* Without F_FLUSH that right is an unknown one. */
+static uint32_t flush_access(void)
+{
+    return fuzz_guest.config->demo ? 0 : RDMA_ACCESS_FLUSH_GLOBAL;
+}
+
 static void connect_qp(bool checked, unsigned place, uint8_t gid_index)
 {
     FuzzGuest *g = &fuzz_guest;
@@ -59,7 +65,7 @@ static void connect_qp(bool checked, unsigned place, uint8_t gid_index)
         .path_mtu = RDMA_MTU_1024,
         .qkey = FUZZ_QKEY,
         .dest_qp_num = far ? FUZZ_FAR_QPN : g->qpn[place ^ 1],
-        .qp_access_flags = RDMA_ACCESS_REMOTE | RDMA_ACCESS_FLUSH_GLOBAL,
+        .qp_access_flags = RDMA_ACCESS_REMOTE | flush_access(),
         .max_rd_atomic = 4,
         .max_dest_rd_atomic = 4,
         .min_rnr_timer = 5,
@@ -95,12 +101,24 @@ static void refill(FuzzRing *r, unsigned n)
     }
 }
 
+/* Give @wqe the layout of the device; returns its length. */
+static size_t use_layout(bool send, uint8_t *wqe, size_t len)
+{
+    uint8_t copy[QRDMA_WQE_ROOM];
+
+    if (!fuzz_guest.config->demo) {
+        return len;
+    }
+    memcpy(copy, wqe, len);
+    return qrdma_demo_wqe(send, copy, len, wqe);
+}
+
 static void post_recv(FuzzRing *r, const RdmaRecvWr *wr)
 {
     uint8_t wqe[FUZZ_BUF_SIZE];
     QRdmaDesc desc = { fuzz_ring_buffer(r), 0, false };
 
-    desc.len = qrdma_encode_recv(wr, wqe);
+    desc.len = use_layout(false, wqe, qrdma_encode_recv(wr, wqe));
     fuzz_write(desc.addr, wqe, desc.len);
     fuzz_ring_put(r, &desc, 1);
 }
@@ -128,6 +146,12 @@ static void kick_wq(unsigned place, const FuzzRing *r)
     } else {
         fuzz_kick(&fuzz_guest.rdma, r->index);
     }
+}
+
+/* The layout of the demo has no SRQs. */
+static bool has_srqs(void)
+{
+    return !fuzz_guest.config->demo;
 }
 
 static FuzzRing *srq_ring(uint32_t srqn)
@@ -180,7 +204,9 @@ static void negotiate(bool checked)
     g->max_cq = fuzz_load(config + CONFIG(max_cq), 4);
     g->max_qp = fuzz_load(config + CONFIG(max_qp), 4);
     g->max_srq = fuzz_load(config + CONFIG(max_srq), 4);
-    g->n_vqs = VIRTIO_RDMA_SRQ_VQ(g->max_cq, g->max_qp, g->max_srq);
+    g->n_vqs = has_srqs()
+               ? VIRTIO_RDMA_SRQ_VQ(g->max_cq, g->max_qp, g->max_srq)
+               : VIRTIO_RDMA_NUM_VQS(g->max_cq, g->max_qp);
     if (checked) {
         g_assert_cmpuint(g->n_vqs, <=, FUZZ_MAX_VQS);
     }
@@ -229,18 +255,21 @@ static void set_addresses(bool checked)
 
 static void create_memory(bool checked)
 {
+    uint32_t access = (FUZZ_ACCESS_ALL & ~RDMA_ACCESS_FLUSH_GLOBAL) |
+                      flush_access();
     struct virtio_rdma_reg_user_mr_req mr = {
         .pdn = cpu_to_le32(FUZZ_PDN),
-        .access = cpu_to_le32(FUZZ_ACCESS_ALL),
+        .access = cpu_to_le32(access),
         .start = cpu_to_le64(FUZZ_IOVA),
         .length = cpu_to_le64(FUZZ_MR_SIZE),
         .virt_addr = cpu_to_le64(FUZZ_IOVA),
-        .pages = cpu_to_le64(FUZZ_TABLES),
+        .pages = cpu_to_le64(fuzz_guest.config->demo ? FUZZ_TABLES + 0x1000
+                                                     : FUZZ_TABLES),
         .npages = cpu_to_le32(FUZZ_PAGES),
     };
     struct virtio_rdma_create_mr_req fast = {
         .pdn = cpu_to_le32(FUZZ_PDN),
-        .access = cpu_to_le32(FUZZ_ACCESS_ALL),
+        .access = cpu_to_le32(access),
         .max_num_sg = cpu_to_le32(16),
     };
 
@@ -267,7 +296,10 @@ static void create_cqs(bool checked)
         refill(ring(VIRTIO_RDMA_CQ_VQ(g->eqn)), FUZZ_RING_SIZE / 4);
     }
     for (int i = 0; i < 2; i++) {
-        struct virtio_rdma_create_cq_req cq = { .cqe = cpu_to_le32(100) };
+        /* Without F_VERSION_1 the ring is the limit. */
+        struct virtio_rdma_create_cq_req cq = {
+            .cqe = cpu_to_le32(g->config->demo ? FUZZ_RING_SIZE : 100),
+        };
 
         if (is_direct()) {
             fuzz_direct_describe_cq(i, &cq);
@@ -338,14 +370,15 @@ void fuzz_bring_up(bool checked)
     if (is_direct()) {
         fuzz_direct_describe_srq(&srq);
     }
-    create(checked, VIRTIO_RDMA_CMD_CREATE_SRQ, &srq, sizeof(srq));
+    create(checked && has_srqs(), VIRTIO_RDMA_CMD_CREATE_SRQ, &srq,
+           sizeof(srq));
     for (unsigned i = 0; i < FUZZ_QPS; i++) {
         RdmaSge sge = { FUZZ_IOVA + 0x1000 * i, 4096, g->all };
         RdmaRecvWr wr = { .wr_id = i, .num_sge = 1, .sg_list = &sge };
 
         g->qpn[i] = create_qp(checked, i);
         for (int n = 0; n < QP_RECVS; n++) {
-            if (i == FUZZ_QP_SRQ_FAR) {
+            if (i == FUZZ_QP_SRQ_FAR && has_srqs()) {
                 post_srq_recv(0, &wr);
             } else {
                 post_recv_to(i, &wr);
@@ -459,7 +492,7 @@ static size_t pick_send(FuzzIn *in, unsigned place, uint8_t *out)
         wqe.wr.reg.pages = mr.pages;
         memcpy(out, &wqe, sizeof(wqe));
     }
-    return len;
+    return use_layout(true, out, len);
 }
 
 void fuzz_op_send(FuzzIn *in)
@@ -532,7 +565,7 @@ void fuzz_send_messages(unsigned n, uint64_t wr_id)
         QRdmaDesc desc = { fuzz_ring_buffer(sq), 0, false };
 
         post_recv_to(FUZZ_QP_B, &recv);
-        desc.len = qrdma_encode_send(&qp, &send, wqe);
+        desc.len = use_layout(true, wqe, qrdma_encode_send(&qp, &send, wqe));
         if (is_direct()) {
             fuzz_direct_post(FUZZ_QP_A, false, wqe, desc.len);
             continue;
