@@ -264,15 +264,16 @@ void virtio_rdma_vq_abandon(VirtIORdma *s, uint32_t n)
 void virtio_rdma_vq_rewind(VirtIORdma *s, uint32_t n)
 {
     VirtIODevice *vdev = VIRTIO_DEVICE(s);
+    const MemTxAttrs only_ram = { .memory = true };
+    const uint16_t idx = 0;
 
     if (!virtio_rdma_active(s) ||
         !virtio_queue_ready(virtio_get_queue(vdev, n))) {
         return;
     }
-    address_space_stw_le(vdev->dma_as,
-                         virtio_queue_get_used_addr(vdev, n) +
-                         offsetof(struct vring_used, idx), 0,
-                         MEMTXATTRS_UNSPECIFIED, NULL);
+    address_space_write(vdev->dma_as, virtio_queue_get_used_addr(vdev, n) +
+                        offsetof(struct vring_used, idx), only_ram, &idx,
+                        sizeof(idx));
     virtio_queue_set_last_avail_idx(vdev, n, 0);
     virtio_queue_update_used_idx(vdev, n);
     virtio_queue_invalidate_signalled_used(vdev, n);
