@@ -62,8 +62,8 @@ DEFAULT_SUITES := unit qtest guest
 REPORTS := interop pyverbs soak
 KNOWN_SUITES := $(DEFAULT_SUITES) migration threads series newer-kernel \
 	kernels arm64 kernel-users applications hosts libvirt vmm faults \
-	images monitors providers pvrdma vrdma-lab verbs scale packages \
-	ci-jobs $(REPORTS)
+	images monitors providers pvrdma vrdma-lab containers verbs scale \
+	packages ci-jobs $(REPORTS)
 KNOWN_BENCHES := engine instructions turns qps qp-memory query guests \
 	applications pvrdma migration verbs verbs-mr
 
@@ -258,7 +258,7 @@ run-guest:
 # Guest tests that take too long for CI
 run-users run-newer run-applications run-hosts run-libvirt run-vmm run-arm64 \
 		run-faults run-images run-monitors run-providers run-pvrdma \
-		run-vrdma-lab run-verbs: run-%:
+		run-vrdma-lab run-verbs run-containers: run-%:
 	@$(STAGE) $*! 'guest tests are done' \
 		tests/guest/run check --suite $*
 
@@ -352,7 +352,7 @@ needs-ci-jobs:
 needs-arm64 needs-images needs-monitors needs-newer-kernel needs-kernels \
 	needs-kernel-users needs-applications needs-hosts needs-libvirt \
 	needs-vmm needs-faults needs-providers needs-pvrdma needs-scale \
-	needs-vrdma-lab \
+	needs-vrdma-lab needs-containers \
 	$(REPORTS:%=needs-%): qemu | packages-guest packages-test
 
 # The stages of a suite, if it has more than one or another name

@@ -45,6 +45,19 @@ def test_an_adapter_is_a_pci_function(bench):
     assert nics(vm, path) == ['eth0']
 
 
+def test_device_plugins_find_class_driver_and_character_devices(bench):
+    path, vm = function(bench), bench.one
+    assert vm.must(f'cat {path}/class').startswith('0x02')
+    assert vm.must(f'basename $(readlink {path}/driver)').strip() == \
+        'virtio-pci'
+    for kind, name in ('infiniband_verbs', 'uverbs0'), \
+            ('infiniband_mad', 'umad0'):
+        assert vm.must(f'cat /sys/class/{kind}/{name}/ibdev').strip() == \
+            bench.device(vm)
+        vm.must(f'test -c /dev/infiniband/{name}')
+    vm.must('test -c /dev/infiniband/rdma_cm')
+
+
 def test_a_nic_that_is_renamed_is_found(bench):
     path, vm = function(bench), bench.one
     vm.must('ip link set eth0 down && ip link set eth0 name lan0')
