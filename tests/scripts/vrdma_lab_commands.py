@@ -75,7 +75,7 @@ class CommandLine(unittest.TestCase):
                 ('top -n 0', 'a number of tables from 1, got "0"'),
                 ('top --count x', 'a number of tables from 1, got "x"'),
                 ('top -i 0', 'a number of seconds above 0, got "0"'),
-                ('up --accel xen', "invalid choice: 'xen'.*'auto'"),
+                ('up --accel xen', "invalid choice: 'xen'.*auto"),
                 ('link 1 down', 'GUEST.ADAPTER, such as 1.2, got "1"'),
                 ('link 1.2.3 down', 'GUEST.ADAPTER, .* got "1.2.3"'),
                 ('link eth1 down', 'GUEST.ADAPTER, .* got "eth1"'),
