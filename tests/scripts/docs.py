@@ -113,7 +113,7 @@ class Docs(unittest.TestCase):
         events = ''.join(
             (TOP / part / 'trace-events').read_text(encoding='utf-8')
             for part in ('hw/rdma/hca', 'hw/rdma/pvrdma', 'hw/rdma/virtio',
-                         'backends/rdma'))
+                         'hw/rdma/virtio-net-roce', 'backends/rdma'))
         names = set(re.findall(r'^(\w+)\(', events, re.M))
         for name in EVENT.findall(
                 (DEVEL / 'virtio-rdma-debug.rst').read_text(encoding='utf-8')):
@@ -155,7 +155,8 @@ class Docs(unittest.TestCase):
 
     def test_picture_has_the_files_of_the_device(self):
         text = (DEVEL / 'virtio-rdma.rst').read_text(encoding='utf-8')
-        for folder in ('hw/rdma/hca', 'hw/rdma/pvrdma', 'hw/rdma/virtio'):
+        for folder in ('hw/rdma/hca', 'hw/rdma/pvrdma', 'hw/rdma/virtio',
+                       'hw/rdma/virtio-net-roce'):
             words = {word for line in picture_of(text, f'   {folder}/')
                      for word in line}
             for stem in stems(folder):

@@ -41,6 +41,9 @@ class Trace(unittest.TestCase):
     def test_of_pvrdma(self):
         self.check('hw/rdma/pvrdma')
 
+    def test_of_virtio_net_roce(self):
+        self.check('hw/rdma/virtio-net-roce')
+
     def test_of_the_backend(self):
         self.check('backends/rdma')
 

@@ -305,7 +305,7 @@ typedef struct RdmaHcaOps {
     /* The same for a WQE of an RQ or SRQ */
     void (*decode_recv)(RdmaHca *hca, RdmaHcaWq *wq, RdmaRecvWr *wr);
     const RdmaHcaObjectOps *cq;
-    const RdmaHcaObjectOps *srq;
+    const RdmaHcaObjectOps *srq;    /* NULL if limits.max_srq is 0 */
     const RdmaHcaObjectOps *qp;
     /*
      * In the bottom half: read the status of the device and the VM, which may

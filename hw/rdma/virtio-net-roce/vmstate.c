@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Migration of a virtio-net-roce device: address handles, and whether CQs are
+ * armed. The core migrates objects, see hw/rdma/hca-vmstate.h; the NIC has no
+ * state besides its virtqueues.
+ */
+#include "qemu/osdep.h"
+#include "int.h"
+
+QEMU_BUILD_BUG_ON(offsetof(NetRoceCq, core));
+
+/* Completion queues */
+
+static const VMStateDescription vmstate_cq = {
+    .name = "virtio-net-roce/cq",
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT8(arm, NetRoceCq),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static bool load_cq(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
+{
+    NetRoceCq *cq = obj;
+
+    if (!rdma_hca_record_check(r, !cq->core.is_eq, "is_eq", 1, "0") ||
+        !rdma_hca_record_max(r, "arm", cq->arm, NET_ROCE_ARM_NEXT)) {
+        return false;
+    }
+    net_roce_cq_start(net_roce_of(hca), cq);
+    return true;
+}
+
+static void inspect(const void *obj, void *info)
+{
+}
+
+static void free_obj(RdmaHca *hca, void *obj)
+{
+    g_free(obj);
+}
+
+const RdmaHcaObjectOps net_roce_cqs = {
+    .size = sizeof(NetRoceCq),
+    .vmsd = &vmstate_cq,
+    .load = load_cq,
+    .inspect = inspect,
+    .free = free_obj,
+};
+
+/* Queue pairs */
+
+static const VMStateDescription vmstate_qp = {
+    .name = "virtio-net-roce/qp",
+    .fields = (const VMStateField[]) {
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static bool load_qp(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
+{
+    RdmaHcaQp *qp = obj;
+    const RdmaQpCap *cap = &qp->init.cap;
+
+    if (!rdma_hca_record_max(r, "max_send_wr", cap->max_send_wr,
+                             hca->ring_size) ||
+        !rdma_hca_record_max(r, "max_recv_wr", cap->max_recv_wr,
+                             hca->ring_size)) {
+        return false;
+    }
+    net_roce_qp_start(net_roce_of(hca), qp);
+    return true;
+}
+
+const RdmaHcaObjectOps net_roce_qps = {
+    .size = sizeof(RdmaHcaQp),
+    .vmsd = &vmstate_qp,
+    .load = load_qp,
+    .inspect = inspect,
+    .free = free_obj,
+};
+
+/* Address handles */
+
+static const VMStateDescription vmstate_ah = {
+    .name = "virtio-net-roce/ah",
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT32(pdn, NetRoceAh),
+        VMSTATE_BUFFER(bytes, NetRoceAh),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static bool n_saved_is_valid(void *opaque, int version_id)
+{
+    NetRoce *s = opaque;
+
+    return s->n_saved_ahs <= NET_ROCE_MAX_AH;
+}
+
+static bool check_ahs(NetRoce *s)
+{
+    for (uint32_t n = 0; n < s->n_saved_ahs; n++) {
+        const RdmaHcaRecord r = { "address handle", n };
+        uint32_t pdn = s->ahs[n].pdn;
+        RdmaHcaPd *pd = rdma_hca_table_get(&s->hca.pds, pdn);
+
+        if (!rdma_hca_record_check(&r, !pdn || pd, "pdn", pdn, "a PD")) {
+            return false;
+        }
+        if (pd) {
+            pd->users++;
+        }
+    }
+    return true;
+}
+
+/* The device */
+
+static int pre_save(void *opaque)
+{
+    NetRoce *s = opaque;
+
+    s->n_saved_ahs = s->n_ahs;
+    return 0;
+}
+
+static int pre_load(void *opaque)
+{
+    net_roce_ahs_reset(opaque);
+    return 0;
+}
+
+/* Handles count only now: if the stream ends early, there are none. */
+static int post_load(void *opaque, int version_id)
+{
+    NetRoce *s = opaque;
+
+    if (!check_ahs(s)) {
+        rdma_hca_forget_loaded(&s->hca);
+        return -EINVAL;
+    }
+    s->n_ahs = s->n_saved_ahs;
+    return 0;
+}
+
+const VMStateDescription vmstate_net_roce_device = {
+    .name = "virtio-net-roce-device",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .pre_save = pre_save,
+    .pre_load = pre_load,
+    .post_load = post_load,
+    .fields = (const VMStateField[]) {
+        VMSTATE_BOOL(has_roce, NetRoce),
+        VMSTATE_BOOL(link_up, NetRoce),
+        VMSTATE_UINT32(n_saved_ahs, NetRoce),
+        VMSTATE_VALIDATE("more address handles than the device has",
+                         n_saved_is_valid),
+        VMSTATE_STRUCT_VARRAY_POINTER_UINT32(ahs, NetRoce, n_saved_ahs,
+                                             vmstate_ah, NetRoceAh),
+        VMSTATE_RDMA_HCA(hca, NetRoce),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+/* QEMU loads the sizes of rings without checks, and has arrays of this size. */
+int net_roce_post_load(VirtIODevice *vdev)
+{
+    NetRoce *s = NET_ROCE(vdev);
+
+    for (int n = 0; n < VIRTIO_QUEUE_MAX; n++) {
+        const RdmaHcaRecord r = { "virtqueue", n };
+
+        if (!rdma_hca_record_max(&r, "size",
+                                 (uint32_t)virtio_queue_get_num(vdev, n),
+                                 VIRTQUEUE_MAX_SIZE)) {
+            rdma_hca_forget_loaded(&s->hca);
+            net_roce_ahs_reset(s);
+            return -EINVAL;
+        }
+    }
+    /* The link of the destination may differ from that of the source. */
+    net_roce_nic_check_link(s);
+    return 0;
+}
+
+/* The first part of the stream */
+
+static const VMStateDescription vmstate_early = {
+    .name = "virtio-net-roce-early",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .early_setup = true,
+    .fields = (const VMStateField[]) {
+        VMSTATE_RDMA_HCA_LIMITS(hca, NetRoce),
+        VMSTATE_UINT16_EQUAL(conf.host_mtu, NetRoce, "host_mtu differs"),
+        /* The guest has read it, and peers send RoCE frames to it. */
+        VMSTATE_UINT64_EQUAL(mac, NetRoce, "mac differs"),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+void net_roce_limits_register(NetRoce *s)
+{
+    vmstate_register_any(VMSTATE_IF(s), &vmstate_early, s);
+}
+
+void net_roce_limits_unregister(NetRoce *s)
+{
+    vmstate_unregister(VMSTATE_IF(s), &vmstate_early, s);
+}
