@@ -37,6 +37,7 @@ PARTS = {
     'codec': ['hw/rdma/virtio/codec*.c', 'hw/rdma/virtio/cmd-*.c',
               'hw/rdma/virtio/cq-slots.c'],
     'pvrdma': ['hw/rdma/pvrdma/*.c'],
+    'net-roce': ['hw/rdma/virtio-net-roce/*.c'],
 }
 # Files of the standalone build
 COPIED = ['meson.build', 'meson_options.txt', 'backends/rdma/roce', 'include',
@@ -50,6 +51,7 @@ QTESTS = {
     'codec': ['virtio-rdma-test', 'virtio-rdma-net-test',
               'virtio-rdma-migration-test'],
     'pvrdma': ['pvrdma-test', 'rdma-iface-test'],
+    'net-roce': ['virtio-net-roce-test', 'rdma-iface-test'],
 }
 # Limit for a test that waits for a device without answer
 QTEST_SECONDS = 1200

@@ -14,6 +14,7 @@ static void add_tests(const IfaceTest *tests)
         iface_add_test("rdma-iface/virtio-rdma-direct/",
                        &iface_virtio[NET_DIRECT], tests);
         iface_add_test("rdma-iface/pvrdma/", &iface_pvrdma, tests);
+        iface_add_test("rdma-iface/virtio-net-roce/", &iface_net_roce, tests);
     }
 }
 

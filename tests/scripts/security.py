@@ -13,12 +13,13 @@ PAGE = TOP / 'SECURITY.md'
 # Where tests of a kind are
 FOLDERS = {'': 'tests/qtest', 'net': 'tests/qtest',
            'migration': 'tests/qtest', 'verbs': 'tests/qtest',
-           'pvrdma': 'tests/qtest', 'unit': 'tests/unit'}
+           'pvrdma': 'tests/qtest', 'net-roce': 'tests/qtest',
+           'unit': 'tests/unit'}
 FUNCTION = re.compile(r'`(\w+)\(\)`')
 # Where functions that the page names are; virtqueue_pop() is QEMU's
 SOURCES = ('hw', 'backends', 'include', 'guest', 'tools')
 NAME = re.compile(
-    r'`(?:(net|migration|pvrdma|verbs|unit|guest|lab):)?([\w./*-]+)`')
+    r'`(?:(net|migration|pvrdma|net-roce|verbs|unit|guest|lab):)?([\w./*-]+)`')
 STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 
 

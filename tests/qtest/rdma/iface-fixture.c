@@ -23,8 +23,12 @@ void iface_add_test(const char *prefix, const Iface *iface,
                     const IfaceTest *test)
 {
     g_autofree char *path = g_strconcat(prefix, test->name, NULL);
-    Case *c = g_new(Case, 1);
+    Case *c;
 
+    if (test->needs_atomics && iface->no_atomics) {
+        return;
+    }
+    c = g_new(Case, 1);
     *c = (Case) { iface, test };
     qtest_add_data_func_full(path, c, run_case, g_free);
 }

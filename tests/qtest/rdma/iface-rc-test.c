@@ -173,7 +173,7 @@ const IfaceTest iface_rc_tests[] = {
     { "rc/write", test_write, RDMA_QPT_RC },
     { "rc/write-with-imm", test_write_with_imm, RDMA_QPT_RC },
     { "rc/read", test_read, RDMA_QPT_RC },
-    { "rc/atomics", test_atomics, RDMA_QPT_RC },
+    { "rc/atomics", test_atomics, RDMA_QPT_RC, .needs_atomics = true },
     { "rc/unsignalled", test_unsignalled, RDMA_QPT_RC },
     { "rc/two-sges", test_two_sges, RDMA_QPT_RC },
     { }

@@ -39,6 +39,7 @@ typedef struct IfacePair {
 } IfacePair;
 
 struct Iface {
+    bool no_atomics;
     /* Two devices on one link, with QPs of @type that are ready to send */
     void (*open)(IfacePair *p, RdmaQpType type);
     void (*close)(IfacePair *p);
@@ -65,15 +66,20 @@ struct Iface {
 /* Those of virtio-rdma, by NetKind */
 extern const Iface iface_virtio[];
 extern const Iface iface_pvrdma;
+extern const Iface iface_net_roce;
 
 /* A table of them ends with an empty one. */
 typedef struct IfaceTest {
     const char *name;
     void (*run)(IfacePair *p);
     RdmaQpType type;
+    bool needs_atomics;
 } IfaceTest;
 
-/* Register a test of @iface, with @prefix before its name. */
+/*
+ * Register a test of @iface, with @prefix before its name, unless it needs what
+ * the interface does not have.
+ */
 void iface_add_test(const char *prefix, const Iface *iface,
                     const IfaceTest *test);
 

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Migration of virtio-net-roce: both devices of a pair move to another QEMU,
+ * with work in progress.
+ */
+#include "qemu/osdep.h"
+#include <glib/gstdio.h>
+#include "qemu/bswap.h"
+#include "qobject/qdict.h"
+#include "net-roce-test.h"
+
+#define LEN 3000
+/* Virtual time between two looks at a CQ: more than the RNR timer of a QP */
+#define STEP_NS (10 * 1000 * 1000)
+
+typedef struct Move {
+    char *dir;
+    char *state;                    /* file of the stream */
+    char *uri;
+    char *log;                      /* of a destination */
+} Move;
+
+static Move move_begin(void)
+{
+    Move m = { .dir = g_dir_make_tmp("net-roce-XXXXXX", NULL) };
+
+    g_assert_nonnull(m.dir);
+    m.state = g_strdup_printf("%s/state", m.dir);
+    m.uri = g_strdup_printf("file:%s", m.state);
+    m.log = g_strdup_printf("%s/log", m.dir);
+    return m;
+}
+
+static void move_end(Move *m)
+{
+    g_unlink(m->state);
+    g_unlink(m->log);
+    g_rmdir(m->dir);
+    g_free(m->dir);
+    g_free(m->state);
+    g_free(m->uri);
+    g_free(m->log);
+}
+
+static bool has_status(QTestState *qts, const char *command, const char *wanted)
+{
+    g_autoptr(QDict) rsp = qtest_qmp_assert_success_ref(
+        qts, "{'execute': %s}", command);
+    const char *status = qdict_get_try_str(rsp, "status") ?: "none";
+
+    g_assert_cmpstr(status, !=, "failed");
+    return g_str_equal(status, wanted);
+}
+
+static void save(NrPair *p, const Move *m)
+{
+    qtest_qmp_assert_success(p->host->qts, "{'execute': 'migrate', "
+                             "'arguments': {'uri': %s}}", m->uri);
+    while (!has_status(p->host->qts, "query-migrate", "completed")) {
+        g_usleep(1000);
+    }
+}
+
+static QTestState *start_destination(const char *props, const char *more)
+{
+    g_autofree char *args = nr_host_args(props);
+
+    return qtest_initf("-machine pc -nodefaults -m 64 %s -S -incoming defer "
+                       "%s", args, more);
+}
+
+static void load(QTestState *to, const Move *m)
+{
+    qtest_qmp_assert_success(to, "{'execute': 'migrate-incoming', "
+                             "'arguments': {'uri': %s}}", m->uri);
+}
+
+/* Another QEMU takes over, at the same virtual time. */
+static void move(NrPair *p)
+{
+    Move m = move_begin();
+    QTestState *from = p->host->qts;
+    QTestState *to = start_destination("", "");
+    /* The smallest step returns the time. */
+    int64_t now = qtest_clock_step(from, 1);
+
+    save(p, &m);
+    load(to, &m);
+    while (has_status(to, "query-status", "inmigrate")) {
+        g_usleep(1000);
+    }
+    qtest_clock_set(to, now);
+    p->host->qts = to;
+    p->host->bus->qts = to;
+    qtest_qmp_assert_success(to, "{'execute': 'cont'}");
+    qtest_quit(from);
+    move_end(&m);
+}
+
+/* A destination with @props refuses the stream of @m, and says @text. */
+static void expect_refused(const Move *m, const char *props, const char *text)
+{
+    g_autofree char *redirect = g_strdup_printf("2> %s", m->log);
+    g_autofree char *said = NULL;
+    QTestState *to = start_destination(props, redirect);
+
+    qtest_set_expected_status(to, 1);
+    load(to, m);
+    qtest_wait_qemu(to);
+    qtest_quit(to);
+    g_assert_true(g_file_get_contents(m->log, &said, NULL, NULL));
+    if (!strstr(said, text)) {
+        g_test_message("%s", said);
+        g_assert_not_reached();
+    }
+}
+
+/* Step virtual time until the completion is there. */
+static void wait_for(NrEnd *e, QRoceCq *cq, uint64_t wr_id,
+                     NetRoceWcOpcode opcode)
+{
+    NetRoceCqe cqe;
+
+    qrdma_wait_until(e->dev, qroce_poll_cq(e->dev, cq, &cqe) ||
+                     (qtest_clock_step(e->dev->host->qts, STEP_NS), false));
+    g_assert_cmpint(cqe.status, ==, NET_ROCE_WC_SUCCESS);
+    g_assert_cmpint(cqe.wr_id, ==, wr_id);
+    g_assert_cmpint(cqe.opcode, ==, opcode);
+}
+
+/* WQEs that are in flight and that wait, and an armed CQ, go along. */
+static void test_live(void)
+{
+    g_auto(NrPair) p = nr_pair_new(RDMA_QPT_RC);
+    NetRoceReqNotifyCq arm = { p.b.rcq.cqn, NET_ROCE_NOTIFY_NEXT };
+
+    for (int i = 0; i < 40; i++) {
+        assert_ack(qroce_call_void(p.b.dev, REQ_NOTIFY_CQ, &arm));
+        nr_fill(&p.a, 0, LEN, i);
+        nr_post(&p.a, RDMA_WR_SEND, i, LEN, NULL);
+        if (i % 10 == 0) {
+            move(&p);
+        }
+        qroce_interrupted(p.b.dev);
+        nr_recv(&p.b, 100 + i, LEN, LEN);
+        wait_for(&p.b, &p.b.rcq, 100 + i, NET_ROCE_WC_RECV);
+        g_assert_true(qroce_interrupted(p.b.dev));
+        wait_for(&p.a, &p.a.scq, i, NET_ROCE_WC_SEND);
+        nr_assert_filled(&p.b, LEN, LEN, i);
+    }
+    /* Receives that wait in their ring */
+    nr_recv(&p.a, 7, LEN, LEN);
+    move(&p);
+    nr_fill(&p.b, 0, LEN, 99);
+    nr_post(&p.b, RDMA_WR_SEND, 8, LEN, NULL);
+    wait_for(&p.a, &p.a.rcq, 7, NET_ROCE_WC_RECV);
+    wait_for(&p.b, &p.b.scq, 8, NET_ROCE_WC_SEND);
+    nr_assert_filled(&p.a, LEN, LEN, 99);
+    assert_ack(qroce_destroy_qp(p.a.dev, &p.a.qp));
+    assert_ack(qroce_id_cmd(p.a.dev, NET_ROCE_CMD_DEREG_MR, p.a.mr.nums.mrn));
+    assert_ack(qroce_id_cmd(p.a.dev, NET_ROCE_CMD_DESTROY_PD, p.a.pdn));
+}
+
+/* Address handles go along, and keep their PD. */
+static void test_handles(void)
+{
+    g_auto(NrPair) p = nr_pair_new(RDMA_QPT_UD);
+    NrPeer peer = nr_peer(&p.b);
+    NetRoceAv av = nr_av(&peer);
+    uint32_t gone = qroce_create_ah(p.a.dev, p.a.pdn, &av);
+    uint32_t ah = qroce_create_ah(p.a.dev, p.a.pdn, &av);
+    NetRoceSendWqe wqe = nr_ud_wqe(1, peer.qpn, ah);
+    NetRoceSge sge = nr_sge(&p.a, 0, 8);
+
+    assert_ack(qroce_destroy_ah(p.a.dev, p.a.pdn, gone));
+    move(&p);
+    nr_recv(&p.b, 2, 0, 100);
+    qroce_post_send(p.a.dev, &p.a.qp, &wqe, &sge, 1);
+    wait_for(&p.a, &p.a.scq, 1, NET_ROCE_WC_SEND);
+    wait_for(&p.b, &p.b.rcq, 2, NET_ROCE_WC_RECV);
+    assert_ack(qroce_destroy_qp(p.a.dev, &p.a.qp));
+    assert_ack(qroce_id_cmd(p.a.dev, NET_ROCE_CMD_DEREG_MR, p.a.mr.nums.mrn));
+    assert_refused(qroce_id_cmd(p.a.dev, NET_ROCE_CMD_DESTROY_PD, p.a.pdn));
+    assert_refused(qroce_destroy_ah(p.a.dev, p.a.pdn, gone));
+    assert_ack(qroce_destroy_ah(p.a.dev, p.a.pdn, ah));
+    assert_ack(qroce_id_cmd(p.a.dev, NET_ROCE_CMD_DESTROY_PD, p.a.pdn));
+}
+
+/* A destination that differs is named. */
+static void test_refuse(void)
+{
+    static const char *const cases[][2] = {
+        { ",max-cq=7", "this device has 7" },
+        { ",max-qp=9", "this device has 9" },
+        { ",queue-size=128", "max-qp-wr" },
+        { ",host_mtu=9000", "host_mtu differs" },
+        { ",mac=52:54:00:12:34:77", "mac differs" },
+    };
+    g_auto(NrPair) p = nr_pair_new(RDMA_QPT_RC);
+    Move m = move_begin();
+
+    save(&p, &m);
+    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+        expect_refused(&m, cases[i][0], cases[i][1]);
+    }
+    move_end(&m);
+}
+
+/* Words to find in the stream, and a new value for one of them */
+typedef struct Spoilt {
+    uint32_t find[3];
+    unsigned words;                 /* of find */
+    unsigned word;                  /* index of the one to replace */
+    uint32_t by;
+    const char *text;               /* in the destination's error */
+} Spoilt;
+
+static void spoil(const Move *m, const char *data, size_t size,
+                  const Spoilt *c)
+{
+    g_autofree char *copy = g_memdup2(data, size);
+    uint32_t find[3], by = cpu_to_be32(c->by);
+    char *at;
+
+    for (unsigned i = 0; i < c->words; i++) {
+        find[i] = cpu_to_be32(c->find[i]);
+    }
+    at = memmem(copy, size, find, c->words * sizeof(find[0]));
+    g_assert_nonnull(at);
+    memcpy(at + c->word * sizeof(by), &by, sizeof(by));
+    g_assert_true(g_file_set_contents(m->state, copy, size, NULL));
+}
+
+static void test_spoilt(void)
+{
+    g_auto(NrPair) p = nr_pair_new(RDMA_QPT_UD);
+    /* One handle, after their number, with a path that nothing else has */
+    NetRoceAv av = { .dgid = "\xa1\xa2\xa3\xa4" };
+    const uint32_t pdn = p.a.pdn;
+    const Spoilt cases[] = {
+        { { 1, pdn, 0xa1a2a3a4 }, 3, 0, 1025,
+          "more address handles than the device has" },
+        { { 1, pdn, 0xa1a2a3a4 }, 3, 0, UINT32_MAX,
+          "more address handles than the device has" },
+        { { 1, pdn, 0xa1a2a3a4 }, 3, 1, pdn + 1,
+          "which must be a PD" },
+        { { 1, pdn, 0xa1a2a3a4 }, 3, 1, UINT32_MAX,
+          "which must be a PD" },
+    };
+    Move m = move_begin();
+    g_autofree char *data = NULL;
+    size_t size;
+
+    qroce_create_ah(p.a.dev, pdn, &av);
+    save(&p, &m);
+    g_assert_true(g_file_get_contents(m.state, &data, &size, NULL));
+    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+        spoil(&m, data, size, &cases[i]);
+        expect_refused(&m, "", cases[i].text);
+    }
+    move_end(&m);
+}
+
+const QRdmaTest net_roce_migrate_tests[] = {
+    { "live", test_live },
+    { "handles", test_handles },
+    { "refuse", test_refuse },
+    { "spoilt", test_spoilt },
+    { }
+};
