@@ -10,7 +10,7 @@ set -u
 here=$(realpath "$(dirname "$0")/..")
 all=(rdma-split rdma-packed rdma-iommu rdma-direct rdma-eject rdma-demo
     rdma-wire rdma-shm rdma-stream rdma-generic rdma-pvrdma rdma-generic-pv
-    rdma-vfio-user rdma-vhost-user)
+    rdma-net-roce rdma-vfio-user rdma-vhost-user)
 
 # QEMU never frees some global allocations. The quarantine is as large as the
 # guest.
