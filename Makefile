@@ -62,8 +62,8 @@ DEFAULT_SUITES := unit qtest guest
 REPORTS := interop pyverbs soak
 KNOWN_SUITES := $(DEFAULT_SUITES) migration threads series newer-kernel \
 	kernels arm64 kernel-users applications hosts libvirt vmm faults \
-	images monitors providers pvrdma vrdma-lab containers verbs scale \
-	packages ci-jobs $(REPORTS)
+	images monitors providers pvrdma vrdma-lab containers layouts verbs \
+	scale packages ci-jobs $(REPORTS)
 KNOWN_BENCHES := engine instructions turns qps qp-memory query guests \
 	applications pvrdma migration verbs verbs-mr
 
@@ -200,7 +200,7 @@ package-parts: $(B)/tools/meson.py $(QEMU_TREE)/VERSION
 
 # Tests ---------------------------------------------------------------------
 
-QTESTS := --select rdma
+QTESTS := --select 'rdma|net-roce'
 # A test and its QEMU wait for each other, so run two for each processor.
 QTEST_SHARES := --share 20 $(if $(JOBS),,--jobs $$((2 * $$(nproc))))
 
@@ -250,6 +250,12 @@ run-guest-migration:
 	@MOVES=$${MOVES:-3} $(STAGE) guest-migration! 'guests have migrated' \
 		tests/guest/run check 'guest/migration'
 
+# The device's two other guest ABIs
+run-qtest-layouts:
+	@$(STAGE) qtest-layouts 'device tests are done' \
+		$(RUN_TESTS) $(V_DIR)/qemu $(QTESTS) \
+		--paths '/demo/|net-roce' --slow
+
 run-guest:
 	@$(STAGE) guest! 'guest tests are done' \
 		tests/guest/run check $(if $(JOBS),--jobs $(JOBS)) \
@@ -258,7 +264,7 @@ run-guest:
 # Guest tests that take too long for CI
 run-users run-newer run-applications run-hosts run-libvirt run-vmm run-arm64 \
 		run-faults run-images run-monitors run-providers run-pvrdma \
-		run-vrdma-lab run-verbs run-containers: run-%:
+		run-vrdma-lab run-verbs run-containers run-layouts: run-%:
 	@$(STAGE) $*! 'guest tests are done' \
 		tests/guest/run check --suite $*
 
@@ -340,7 +346,7 @@ run-pyverbs: needs-pyverbs
 # Targets that a suite needs
 needs-unit: unit-tests
 needs-qtest: qtests | packages-test
-needs-guest needs-migration: qtests | packages-guest packages-test
+needs-guest needs-migration needs-layouts: qtests | packages-guest packages-test
 needs-verbs: qtests uml | packages-guest packages-test
 needs-threads: tsan-qemu
 needs-series: series-qemus | packages-guest packages-test
@@ -361,6 +367,7 @@ stages_newer-kernel := newer
 stages_kernels := kernels kernels-6.1 kernels-6.12 kernels-newest
 stages_kernel-users := users
 stages_verbs := verbs-rxe verbs-own verbs
+stages_layouts := qtest-layouts layouts
 stages_packages := check-packages
 stages_of = $(foreach suite,$(1),$(or $(stages_$(suite)),$(suite)))
 STAGES := $(call stages_of,$(filter-out $(REPORTS),$(SUITES_TO_RUN)))

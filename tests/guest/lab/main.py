@@ -17,7 +17,7 @@ STACKS = ('virtio-rdma', 'rxe')
 # Directories of tests below tests/guest
 SUITES = (workers.CHECK, 'users', 'newer', 'verbs', 'applications', 'series',
           'hosts', 'libvirt', 'vmm', 'arm64', 'faults', 'images', 'monitors',
-          'providers', 'pvrdma', 'vrdma-lab', 'containers')
+          'providers', 'pvrdma', 'vrdma-lab', 'containers', 'layouts')
 
 
 def do_headers(args):
