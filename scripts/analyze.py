@@ -18,7 +18,7 @@ from pathlib import Path
 # (build directory in BUILD, its product, pattern of our files there)
 BUILT = (
     ('qemu', 'device',
-     re.compile(r'/(hw/rdma/\w+|backends/rdma(?!/roce/).*)/[^/]+\.c$|'
+     re.compile(r'/(hw/rdma/[\w-]+|backends/rdma(?!/roce/).*)/[^/]+\.c$|'
                 r'/virtio-rdma-pci\.c$')),
     ('guest/rdma-core/build', 'provider',
      re.compile(r'/providers/virtio_rdma/[^/]+\.c$')),
