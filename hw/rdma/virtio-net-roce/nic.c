@@ -53,8 +53,8 @@ static void put_frame(NetRoce *s, const struct iovec *iov, int iovcnt)
 }
 
 /*
- * A frame without a buffer is dropped. If the netdev kept it until there is
- * one, RoCE frames would wait behind it.
+ * A frame without a buffer is dropped. If the netdev kept that frame until the
+ * driver adds a buffer, later frames of RoCE would wait, too.
  */
 static ssize_t receive_iov(NetClientState *nc, const struct iovec *iov,
                            int iovcnt)
