@@ -200,6 +200,50 @@ static void test_pending_nak_is_kept(void)
     link_pair_free(&p);
 }
 
+/*
+ * An engine continues with the state of one whose clock is hours ahead. It
+ * waits neither for the end of the RNR NAK timer, nor for that of an ACK, until
+ * its own clock is as late.
+ */
+static void test_clock_is_behind(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+
+    spec.min_rnr_timer = 14;
+    p = link_pair(&spec);
+    p.l->now += LINK_FOREVER;
+    link_pair_post(&p, RDMA_WR_SEND, 1, 0, 100);
+    link_run(p.l, 3 * LINK_DELAY);
+    g_assert_cmpuint(roce_stats(p.a->e)->rnr_naks_received, ==, 1);
+    p.a->stopped = true;
+    link_pair_recv(&p, 2, 0, 100);
+    link_run(p.l, 3 * LINK_DELAY);
+    link_move(p.a);
+    p.a->stopped = false;
+    p.l->now = 1;
+    roce_resume(p.a->e, p.l->now);
+    link_run(p.l, 700 * LINK_MS);
+    link_expect(p.a, 1, RDMA_WC_SUCCESS);
+    link_expect(p.b, 2, RDMA_WC_SUCCESS);
+
+    /* A lost request */
+    p.l->now += LINK_FOREVER;
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE, 3, 0, 100);
+    link_run(p.l, LINK_MS);
+    link_expect(p.a, 3, RDMA_WC_SUCCESS);
+    link_move(p.a);
+    p.l->now = 1;
+    roce_resume(p.a->e, p.l->now);
+    p.b->stopped = true;
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE, 4, 0, 100);
+    link_run(p.l, LINK_MS);
+    p.b->stopped = false;
+    link_run(p.l, 2 * (INT64_C(4096) << spec.timeout));
+    link_expect(p.a, 4, RDMA_WC_SUCCESS);
+    link_pair_free(&p);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -214,5 +258,6 @@ int main(int argc, char **argv)
                     test_pending_response_is_kept);
     g_test_add_func("/roce/resume/pending-nak-is-kept",
                     test_pending_nak_is_kept);
+    g_test_add_func("/roce/resume/clock-is-behind", test_clock_is_behind);
     return g_test_run();
 }

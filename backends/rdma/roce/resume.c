@@ -12,6 +12,30 @@
 #include <glib.h>
 #include "roce-int.h"
 
+/* The longest RNR NAK timer, 655.36 ms (IBTA 9.7.5.2.8) */
+#define RNR_DELAY_MAX INT64_C(655360000)
+
+/*
+ * The clock of a process that took the state over may be behind that of its
+ * source. Then a deadline could be days away.
+ */
+static void limit_deadlines(RoceQp *qp, int64_t now)
+{
+    RoceSqState *sq = &qp->s.sq;
+
+    if (sq->send_at > now) {
+        sq->send_at = now;
+        roce_timer_arm(qp, now);
+    }
+    if (sq->una == sq->sent) {
+        sq->ack_deadline = ROCE_NO_DEADLINE;
+    }
+    if (sq->rnr_wait && sq->rnr_deadline > now + RNR_DELAY_MAX) {
+        sq->rnr_deadline = now + RNR_DELAY_MAX;
+        roce_timer_arm(qp, sq->rnr_deadline);
+    }
+}
+
 static void resume_requester(RoceQp *qp, int64_t now)
 {
     RoceSqState *sq = &qp->s.sq;
@@ -52,6 +76,7 @@ void roce_resume(RoceEngine *e, int64_t now)
     RoceQp *qp;
 
     ROCE_TABLE_FOREACH(&e->qps, qpn, qp) {
+        limit_deadlines(qp, now);
         if (qp->init.qp_type != RDMA_QPT_RC) {
             continue;
         }
