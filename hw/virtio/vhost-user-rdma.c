@@ -15,6 +15,7 @@
 #include "qapi/error.h"
 #include "qemu/error-report.h"
 #include "qemu/module.h"
+#include "standard-headers/linux/vhost_types.h"
 #include "standard-headers/linux/virtio_rdma.h"
 #include "system/rdma-series.h"
 
@@ -29,6 +30,8 @@ typedef struct VHostUserRdmaClass {
     VHostUserBaseClass parent_class;
 
     SetStatusReturn (*parent_set_status)(VirtIODevice *vdev, uint8_t status);
+    uint64_t (*parent_get_features)(VirtIODevice *vdev, uint64_t features,
+                                    Error **errp);
     void (*parent_get_config)(VirtIODevice *vdev, uint8_t *config);
 } VHostUserRdmaClass;
 
@@ -134,6 +137,14 @@ static SetStatusReturn set_status(VirtIODevice *vdev, uint8_t status)
     return VHOST_USER_RDMA_GET_CLASS(vdev)->parent_set_status(vdev, status);
 }
 
+static uint64_t get_features(VirtIODevice *vdev, uint64_t features,
+                             Error **errp)
+{
+    /* QEMU uses this feature itself, for migration. */
+    return VHOST_USER_RDMA_GET_CLASS(vdev)->parent_get_features(
+        vdev, features, errp) & ~(1ULL << VHOST_F_LOG_ALL);
+}
+
 static void get_config(VirtIODevice *vdev, uint8_t *config)
 {
     if (VHOST_USER_BASE(vdev)->connected) {
@@ -218,9 +229,83 @@ static const Property properties[] = {
     DEFINE_PROP_UINT32("vq_size", VHostUserBase, vq_size, VIRTQUEUE_MAX_SIZE),
 };
 
+static bool can_migrate(VHostUserBase *vub)
+{
+    if (!vub->connected) {
+        error_report("vhost-user-rdma: no server is connected, which has the "
+                     "state of the adapter: start it");
+        return false;
+    }
+    if (!vhost_supports_device_state(&vub->vhost_dev)) {
+        error_report("vhost-user-rdma: the server does not migrate the state "
+                     "of the adapter (VHOST_USER_PROTOCOL_F_DEVICE_STATE)");
+        return false;
+    }
+    return true;
+}
+
+static int put_server(QEMUFile *f, void *pv, size_t size,
+                      const VMStateField *field, JSONWriter *vmdesc)
+{
+    VHostUserBase *vub = pv;
+    Error *err = NULL;
+    int ret;
+
+    if (!can_migrate(vub)) {
+        return -ENOTSUP;
+    }
+    ret = vhost_save_backend_state(&vub->vhost_dev, f, &err);
+    if (ret < 0) {
+        error_reportf_err(err, "vhost-user-rdma: cannot save the state of the "
+                          "server: ");
+    }
+    return ret;
+}
+
+static int get_server(QEMUFile *f, void *pv, size_t size,
+                      const VMStateField *field)
+{
+    VHostUserBase *vub = pv;
+    struct vhost_dev *hdev = &vub->vhost_dev;
+    Error *err = NULL;
+    int ret;
+
+    if (!can_migrate(vub)) {
+        return -ENOTSUP;
+    }
+    /* The server reads the rings. QEMU shares memory only at the start. */
+    ret = hdev->vhost_ops->vhost_set_mem_table(hdev, hdev->mem);
+    if (ret < 0) {
+        error_setg_errno(&err, -ret, "cannot share the memory of the guest");
+    } else {
+        ret = vhost_load_backend_state(hdev, f, &err);
+    }
+    if (ret < 0) {
+        error_reportf_err(err, "vhost-user-rdma: cannot load the state of the "
+                          "server, whose log has the reason: ");
+    }
+    return ret;
+}
+
+static const VMStateInfo vmstate_info_server = {
+    .name = "vhost-user-rdma server",
+    .get = get_server,
+    .put = put_server,
+};
+
 static const VMStateDescription vmstate = {
     .name = TYPE_VHOST_USER_RDMA,
-    .unmigratable = 1,
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_VIRTIO_DEVICE,
+        {
+            .name = "server",
+            .info = &vmstate_info_server,
+            .flags = VMS_SINGLE,
+        },
+        VMSTATE_END_OF_LIST()
+    },
 };
 
 static void class_init(ObjectClass *klass, RdmaClassData data)
@@ -235,8 +320,10 @@ static void class_init(ObjectClass *klass, RdmaClassData data)
     device_class_set_parent_realize(dc, realize, &vubc->parent_realize);
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
     c->parent_set_status = vdc->set_status;
+    c->parent_get_features = vdc->get_features;
     c->parent_get_config = vdc->get_config;
     vdc->set_status = set_status;
+    vdc->get_features = get_features;
     vdc->get_config = get_config;
     vdc->set_config = set_config;
     vdc->get_vhost = get_vhost;

@@ -4,9 +4,12 @@
  * front end.
  */
 #include "qemu/osdep.h"
+#include "hw/rdma/hca-vmstate.h"
 #include "hw/virtio/vhost-user-server.h"
 #include "hw/virtio/virtio-rdma.h"
+#include "migration/vmstate.h"
 #include "qapi/error.h"
+#include "qemu/error-report.h"
 #include "qemu/module.h"
 #include "qom/object.h"
 #include "system/rdma-series.h"
@@ -41,6 +44,37 @@ static void plug(VhostUserServer *s, Error **errp)
     vhost_user_server_plug(s, VIRTIO_DEVICE(&dev->vdev), errp);
 }
 
+/* QEMU's own check for blockers is that of the front end. */
+static int pre_save(void *opaque)
+{
+    VirtIORdmaVhostUser *dev = opaque;
+    Error *blocker = rdma_hca_migration_blocker(&dev->vdev.hca);
+
+    if (blocker) {
+        error_report("%s", error_get_pretty(blocker));
+        return -EBUSY;
+    }
+    return 0;
+}
+
+static const VMStateDescription state = {
+    .name = TYPE_VIRTIO_RDMA_VHOST_USER,
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .pre_save = pre_save,
+    .fields = (const VMStateField[]) {
+        VMSTATE_STRUCT(vdev, VirtIORdmaVhostUser, 1, vmstate_virtio_rdma_limits,
+                       VirtIORdma),
+        {
+            .name = "virtio",
+            .info = &virtio_vmstate_info,
+            .flags = VMS_SINGLE,
+            .offset = offsetof(VirtIORdmaVhostUser, vdev),
+        },
+        VMSTATE_END_OF_LIST()
+    },
+};
+
 static void class_init(ObjectClass *klass, RdmaClassData data)
 {
     DeviceClass *dc = DEVICE_CLASS(klass);
@@ -48,6 +82,7 @@ static void class_init(ObjectClass *klass, RdmaClassData data)
     dc->desc = "RDMA adapter (RoCEv2) for a vhost-user front end";
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
     VHOST_USER_SERVER_CLASS(klass)->plug = plug;
+    VHOST_USER_SERVER_CLASS(klass)->state = &state;
 }
 
 static void instance_init(Object *obj)

@@ -26,6 +26,14 @@ void rdma_hca_forget_loaded(RdmaHca *hca)
     rdma_hca_leave(hca);
 }
 
+Error *rdma_hca_migration_blocker(const RdmaHca *hca)
+{
+    if (hca->migration_blocker) {
+        return hca->migration_blocker;
+    }
+    return hca->faults ? hca->faults->blocker : NULL;
+}
+
 /* Events */
 
 static int put_events(QEMUFile *f, void *pv, size_t size,

@@ -80,7 +80,7 @@ static const VMStateInfo vmstate_info_features = {
     .put = put_features,
 };
 
-static const VMStateDescription vmstate_early = {
+const VMStateDescription vmstate_virtio_rdma_limits = {
     .name = "virtio-rdma-early",
     .version_id = 1,
     .minimum_version_id = 1,
@@ -98,10 +98,10 @@ static const VMStateDescription vmstate_early = {
 
 void virtio_rdma_limits_register(VirtIORdma *s)
 {
-    vmstate_register_any(VMSTATE_IF(s), &vmstate_early, s);
+    vmstate_register_any(VMSTATE_IF(s), &vmstate_virtio_rdma_limits, s);
 }
 
 void virtio_rdma_limits_unregister(VirtIORdma *s)
 {
-    vmstate_unregister(VMSTATE_IF(s), &vmstate_early, s);
+    vmstate_unregister(VMSTATE_IF(s), &vmstate_virtio_rdma_limits, s);
 }

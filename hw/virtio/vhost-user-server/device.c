@@ -114,6 +114,7 @@ static void realize(DeviceState *dev, Error **errp)
     }
     qemu_set_fd_handler(s->kicks, on_kicks, NULL, s);
     s->backend_fd = -1;
+    s->state_fd = -1;
     vus_rings_init(s);
     memory_region_init(&s->root, OBJECT(s), "vhost-user-server", UINT64_MAX);
     address_space_init(&s->as, &s->root, "vhost-user-server");

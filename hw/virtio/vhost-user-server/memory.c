@@ -26,8 +26,7 @@ struct VusMemory {
 
     MemoryRegion mr;
     VusRegion region;
-    void *map;
-    size_t map_len;
+    VusMap map;
     QLIST_ENTRY(VusMemory) next;
 };
 
@@ -80,37 +79,53 @@ static bool check_region(const VusMemoryList *list, const VusRegion *r,
 }
 
 /*
- * Map a region. If the front end shrinks the file later, an access ends this
- * process (SIGBUS). F_SEAL_SHRINK would prevent that, but is not required: only
- * files in memory can have seals.
+ * If the front end shrinks the file later, an access ends this process
+ * (SIGBUS). F_SEAL_SHRINK would prevent that, but is not required: only files
+ * in memory can have seals.
  */
+bool vus_map(VusMap *map, int fd, uint64_t offset, uint64_t size, Error **errp)
+{
+    size_t page = qemu_fd_getpagesize(fd);
+    uint64_t start = ROUND_DOWN(offset, page);
+    uint64_t len = ROUND_UP(offset + size - start, page);
+    struct stat st;
+
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || size > st.st_size ||
+        offset > st.st_size - size) {
+        error_setg(errp, "0x%" PRIx64 " bytes at 0x%" PRIx64 " of a file: "
+                   "expected a regular file with all of them", size, offset);
+        return false;
+    }
+    map->pages = mmap(NULL, len, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_NORESERVE, fd, start);
+    if (map->pages == MAP_FAILED) {
+        map->pages = NULL;
+        error_setg_errno(errp, errno, "cannot map 0x%" PRIx64 " bytes", size);
+        return false;
+    }
+    map->len = len;
+    map->data = (uint8_t *)map->pages + (offset - start);
+    return true;
+}
+
+void vus_unmap(VusMap *map)
+{
+    if (map->pages) {
+        munmap(map->pages, map->len);
+        map->pages = NULL;
+    }
+}
+
 static bool map_region(VusMemory *m, int fd, Error **errp)
 {
     const VusRegion *r = &m->region;
-    size_t page = qemu_fd_getpagesize(fd);
-    uint64_t start = ROUND_DOWN(r->offset, page);
-    uint64_t len = ROUND_UP(r->offset + r->size - start, page);
-    struct stat st;
 
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
-        st.st_size - r->size > INT64_MAX ||
-        st.st_size - r->size < r->offset) {
-        error_setg(errp, "memory at 0x%" PRIx64 " with 0x%" PRIx64 " bytes at "
-                   "0x%" PRIx64 " of its file: expected a regular file with "
-                   "all of them", r->guest_addr, r->size, r->offset);
+    if (!vus_map(&m->map, fd, r->offset, r->size, errp)) {
+        error_prepend(errp, "memory at 0x%" PRIx64 ": ", r->guest_addr);
         return false;
     }
-    m->map = mmap(NULL, len, PROT_READ | PROT_WRITE,
-                  MAP_SHARED | MAP_NORESERVE, fd, start);
-    if (m->map == MAP_FAILED) {
-        m->map = NULL;
-        error_setg_errno(errp, errno, "cannot map memory at 0x%" PRIx64
-                         " with 0x%" PRIx64 " bytes", r->guest_addr, r->size);
-        return false;
-    }
-    m->map_len = len;
     memory_region_init_ram_ptr(&m->mr, OBJECT(m), "vhost-user", r->size,
-                               m->map + (r->offset - start));
+                               m->map.data);
     return true;
 }
 
@@ -146,9 +161,24 @@ static void free_removed(VhostUserServer *s)
     }
 }
 
+/*
+ * The VGA client of QEMU's dirty bitmaps can be switched by region, and no VGA
+ * uses the memory of a front end. All bits of a new block are set.
+ */
+static void track(VusMemory *m, bool on)
+{
+    memory_region_set_log(&m->mr, on, DIRTY_MEMORY_VGA);
+    if (on) {
+        memory_region_reset_dirty(&m->mr, 0, m->region.size, DIRTY_MEMORY_VGA);
+    }
+}
+
 static void plug(VhostUserServer *s, VusMemory *m)
 {
     memory_region_add_subregion(&s->root, m->region.guest_addr, &m->mr);
+    if (s->tracks_writes) {
+        track(m, true);
+    }
 }
 
 static void unplug(VhostUserServer *s, VusMemory *m)
@@ -259,13 +289,67 @@ bool vus_memory_find(VhostUserServer *s, uint64_t user_addr, uint64_t len,
     return false;
 }
 
+void vus_memory_track(VhostUserServer *s, bool on)
+{
+    VusMemory *m;
+
+    if (s->tracks_writes == on) {
+        return;
+    }
+    s->tracks_writes = on;
+    memory_region_transaction_begin();
+    QLIST_FOREACH(m, &s->memory, next) {
+        track(m, on);
+    }
+    memory_region_transaction_commit();
+}
+
+/* A snapshot of the bits of a part takes 32 KiB. */
+#define PART_SIZE GiB
+/* Most groups of pages have not been written at all. */
+#define GROUP_SIZE (2 * MiB)
+
+static void take_group(VhostUserServer *s, VusMemory *m,
+                       DirtyBitmapSnapshot *snapshot, hwaddr from, hwaddr to,
+                       VusWritten *written)
+{
+    if (!memory_region_snapshot_get_dirty(&m->mr, snapshot, from, to - from)) {
+        return;
+    }
+    for (hwaddr at = from; at < to; at += VUS_LOG_PAGE) {
+        if (memory_region_snapshot_get_dirty(&m->mr, snapshot, at,
+                                             VUS_LOG_PAGE)) {
+            written(s, (m->region.guest_addr + at) / VUS_LOG_PAGE);
+        }
+    }
+}
+
+static void take_part(VhostUserServer *s, VusMemory *m, hwaddr from, hwaddr to,
+                      VusWritten *written)
+{
+    g_autofree DirtyBitmapSnapshot *snapshot =
+        memory_region_snapshot_and_clear_dirty(&m->mr, from, to - from,
+                                               DIRTY_MEMORY_VGA);
+
+    for (hwaddr at = from; at < to; at += GROUP_SIZE) {
+        take_group(s, m, snapshot, at, MIN(at + GROUP_SIZE, to), written);
+    }
+}
+
+void vus_memory_take_written(VhostUserServer *s, VusWritten *written)
+{
+    VusMemory *m;
+
+    QLIST_FOREACH(m, &s->memory, next) {
+        for (hwaddr at = 0; at < m->region.size; at += PART_SIZE) {
+            take_part(s, m, at, MIN(at + PART_SIZE, m->region.size), written);
+        }
+    }
+}
+
 static void memory_finalize(Object *obj)
 {
-    VusMemory *m = VUS_MEMORY(obj);
-
-    if (m->map) {
-        munmap(m->map, m->map_len);
-    }
+    vus_unmap(&VUS_MEMORY(obj)->map);
 }
 
 static const TypeInfo memory_info = {

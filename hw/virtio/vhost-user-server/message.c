@@ -14,11 +14,16 @@
 
 #define RING_INDEX_MASK 0xff
 
+/* Reply to SET_DEVICE_STATE_FD: an error, and no file descriptor */
+#define STATE_REFUSED 0x101
+
 #define PROTOCOL_FEATURES (1ULL << VHOST_USER_PROTOCOL_F_MQ | \
                            1ULL << VHOST_USER_PROTOCOL_F_REPLY_ACK | \
                            1ULL << VHOST_USER_PROTOCOL_F_BACKEND_REQ | \
                            1ULL << VHOST_USER_PROTOCOL_F_CONFIG | \
                            1ULL << VHOST_USER_PROTOCOL_F_RESET_DEVICE | \
+                           1ULL << VHOST_USER_PROTOCOL_F_LOG_SHMFD | \
+                           1ULL << VHOST_USER_PROTOCOL_F_DEVICE_STATE | \
                            1ULL << VHOST_USER_PROTOCOL_F_CONFIGURE_MEM_SLOTS)
 
 static void reply_u64(VusMessage *msg, uint64_t value)
@@ -60,6 +65,7 @@ static bool set_features(VhostUserServer *s, VusMessage *msg, Error **errp)
         return false;
     }
     s->features = msg->body.u64;
+    vus_log_enable(s, s->features & 1ULL << VHOST_F_LOG_ALL);
     return true;
 }
 
@@ -115,6 +121,7 @@ static bool set_mem_table(VhostUserServer *s, VusMessage *msg, Error **errp)
                    msg->header.size, VUS_TABLE_REGIONS);
         return false;
     }
+    vus_log_update(s);
     return vus_memory_replace(s, msg->body.table.regions, msg->fds, count,
                               errp);
 }
@@ -136,7 +143,22 @@ static bool add_region(VhostUserServer *s, VusMessage *msg, Error **errp)
 
 static bool remove_region(VhostUserServer *s, VusMessage *msg, Error **errp)
 {
+    vus_log_update(s);
     return vus_memory_remove(s, &msg->body.slot.region, errp);
+}
+
+static bool set_log_base(VhostUserServer *s, VusMessage *msg, Error **errp)
+{
+    if (!msg->nfds) {
+        error_setg(errp, "the file descriptor of the log is missing");
+        return false;
+    }
+    if (!vus_log_set(s, msg->fds[0], msg->body.log.offset, msg->body.log.size,
+                     errp)) {
+        return false;
+    }
+    reply_u64(msg, 0);
+    return true;
 }
 
 static bool check_index(uint32_t n, uint32_t num_rings, Error **errp)
@@ -171,14 +193,32 @@ static bool set_num(VhostUserServer *s, VusMessage *msg, Error **errp)
     return ring;
 }
 
+/* Whether only VHOST_VRING_F_LOG changes, which may change in use */
+static bool is_same_ring(const VusRing *ring,
+                         const struct vhost_vring_addr *addr)
+{
+    return ring->addr.desc_user_addr == addr->desc_user_addr &&
+           ring->addr.avail_user_addr == addr->avail_user_addr &&
+           ring->addr.used_user_addr == addr->used_user_addr;
+}
+
 static bool set_addr(VhostUserServer *s, VusMessage *msg, Error **errp)
 {
-    VusRing *ring = idle_ring(s, msg->body.addr.index, errp);
+    const struct vhost_vring_addr *addr = &msg->body.addr;
+    uint32_t n = addr->index;
 
-    if (ring) {
-        ring->addr = msg->body.addr;
+    if (!check_index(n, s->num_rings, errp)) {
+        return false;
     }
-    return ring;
+    if (s->rings[n].started && is_same_ring(&s->rings[n], addr)) {
+        s->rings[n].addr = *addr;
+        return !s->running || vus_ring_locate(s, n, errp);
+    }
+    if (!idle_ring(s, n, errp)) {
+        return false;
+    }
+    s->rings[n].addr = *addr;
+    return true;
 }
 
 static bool set_base(VhostUserServer *s, VusMessage *msg, Error **errp)
@@ -282,6 +322,36 @@ static bool set_backend_fd(VhostUserServer *s, VusMessage *msg, Error **errp)
     return true;
 }
 
+static bool set_state_fd(VhostUserServer *s, VusMessage *msg, Error **errp)
+{
+    uint32_t direction = msg->body.state.direction;
+    uint32_t phase = msg->body.state.phase;
+
+    if ((direction != VUS_SAVE && direction != VUS_LOAD) || phase) {
+        error_setg(errp, "direction %u, phase %u: expected direction %d or %d, "
+                   "and phase 0", direction, phase, VUS_SAVE, VUS_LOAD);
+        return false;
+    }
+    if (s->running) {
+        error_setg(errp, "the device runs: stop its rings by GET_VRING_BASE");
+        return false;
+    }
+    /* The server's file replaces that of the front end. */
+    msg->reply_fd = vus_state_open(s, direction);
+    reply_u64(msg, msg->reply_fd < 0 ? STATE_REFUSED : 0);
+    return true;
+}
+
+static bool check_state(VhostUserServer *s, VusMessage *msg, Error **errp)
+{
+    if (s->state_fd < 0 || s->running) {
+        error_setg(errp, "expected a stopped device after SET_DEVICE_STATE_FD");
+        return false;
+    }
+    reply_u64(msg, !vus_state_finish(s));
+    return true;
+}
+
 static bool check_config(VhostUserServer *s, VusMessage *msg, Error **errp)
 {
     size_t len = vus_vdev(s)->config_len;
@@ -351,6 +421,7 @@ static const VusRequest requests[] = {
     [4] = { "RESET_OWNER", ignore },
     [5] = { "SET_MEM_TABLE", set_mem_table, TABLE_MIN, BODY(table),
             VUS_TABLE_REGIONS },
+    [6] = { "SET_LOG_BASE", set_log_base, BODY(log), BODY(log), 1 },
     [8] = { "SET_VRING_NUM", set_num, BODY(ring), BODY(ring) },
     [9] = { "SET_VRING_ADDR", set_addr, BODY(addr), BODY(addr) },
     [10] = { "SET_VRING_BASE", set_base, BODY(ring), BODY(ring) },
@@ -369,6 +440,8 @@ static const VusRequest requests[] = {
     [36] = { "GET_MAX_MEM_SLOTS", get_max_slots },
     [37] = { "ADD_MEM_REG", add_region, BODY(slot), BODY(slot), 1 },
     [38] = { "REM_MEM_REG", remove_region, BODY(slot), BODY(slot), 1 },
+    [42] = { "SET_DEVICE_STATE_FD", set_state_fd, BODY(state), BODY(state), 1 },
+    [43] = { "CHECK_DEVICE_STATE", check_state },
 };
 
 static const VusRequest *find_request(uint32_t n)
@@ -404,6 +477,7 @@ bool vus_message_execute(VhostUserServer *s, VusMessage *msg, Error **errp)
     const VusRequest *request = find_request(msg->header.request);
 
     msg->reply = false;
+    msg->reply_fd = -1;
     trace_vhost_user_server_request(s, request->name, msg->header.size,
                                     msg->nfds);
     if (msg->nfds > request->max_fds) {

@@ -55,6 +55,24 @@ bool vus_ring_set_fd(int *place, int fd, Error **errp)
     return true;
 }
 
+/*
+ * The server logs all writes by guest addresses. Front ends that log a used
+ * ring elsewhere have an IOMMU, which the server does not offer.
+ */
+static bool check_log(const VusRing *ring, uint32_t n, Error **errp)
+{
+    const struct vhost_vring_addr *addr = &ring->addr;
+
+    if ((addr->flags & 1u << VHOST_VRING_F_LOG) &&
+        addr->log_guest_addr != ring->used) {
+        error_setg(errp, "ring %u logs writes to its used ring at 0x%" PRIx64
+                   ": expected its guest address 0x%" PRIx64, n,
+                   (uint64_t)addr->log_guest_addr, (uint64_t)ring->used);
+        return false;
+    }
+    return true;
+}
+
 bool vus_ring_locate(VhostUserServer *s, uint32_t n, Error **errp)
 {
     VusRing *ring = &s->rings[n];
@@ -85,7 +103,7 @@ bool vus_ring_locate(VhostUserServer *s, uint32_t n, Error **errp)
                    (uint64_t)addr->used_user_addr);
         return false;
     }
-    return true;
+    return check_log(ring, n, errp);
 }
 
 bool vus_ring_watch(VhostUserServer *s, uint32_t n, Error **errp)

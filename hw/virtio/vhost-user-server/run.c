@@ -21,13 +21,13 @@ uint64_t vus_features(VhostUserServer *s)
     if (!s->ring_reset) {
         missing |= 1ULL << VIRTIO_F_RING_RESET;
     }
-    return (vus_vdev(s)->host_features & ~missing) | 1ULL << VUS_F_PROTOCOL;
+    return (vus_vdev(s)->host_features & ~missing) | VUS_FRONT_END_FEATURES;
 }
 
-static uint64_t guest_features(VhostUserServer *s)
+uint64_t vus_guest_features(uint64_t features)
 {
     /* VIRTIO_F_IOMMU_PLATFORM makes the device use get_dma_as(). */
-    return (s->features & ~(1ULL << VUS_F_PROTOCOL)) |
+    return (features & ~VUS_FRONT_END_FEATURES) |
            1ULL << VIRTIO_F_IOMMU_PLATFORM;
 }
 
@@ -59,6 +59,7 @@ void vus_run_stop(VhostUserServer *s)
         vus_ring_unwatch(s, n);
     }
     virtio_set_status(vdev, vdev->status & ~VIRTIO_CONFIG_S_DRIVER_OK);
+    vus_log_update(s);
 }
 
 /* Whether the device can continue with a ring that it has used */
@@ -83,7 +84,7 @@ static bool device_can_continue(VhostUserServer *s)
     VirtIODevice *vdev = vus_vdev(s);
 
     if (!(vdev->status & VIRTIO_CONFIG_S_FEATURES_OK) ||
-        vdev->guest_features != guest_features(s)) {
+        vdev->guest_features != vus_guest_features(s->features)) {
         return false;
     }
     for (uint32_t n = 0; n < s->num_rings; n++) {
@@ -100,7 +101,7 @@ static bool negotiate(VhostUserServer *s, Error **errp)
     uint8_t status = VIRTIO_CONFIG_S_ACKNOWLEDGE | VIRTIO_CONFIG_S_DRIVER;
 
     virtio_set_status(vdev, status);
-    if (virtio_set_features(vdev, guest_features(s)) < 0 ||
+    if (virtio_set_features(vdev, vus_guest_features(s->features)) < 0 ||
         virtio_set_status(vdev, status | VIRTIO_CONFIG_S_FEATURES_OK) < 0) {
         error_setg(errp, "the device refuses the features 0x%" PRIx64
                    ": it offers 0x%" PRIx64, s->features, vus_features(s));

@@ -23,6 +23,9 @@ static inline void vus_fd_close(int *fd)
 
 /* memory.c: guest memory, which the front end has shared */
 
+/* Map @size bytes at @offset of a file. */
+bool vus_map(VusMap *map, int fd, uint64_t offset, uint64_t size, Error **errp);
+void vus_unmap(VusMap *map);
 /* Call before the first region is added. */
 bool vus_memory_init(VhostUserServer *s, Error **errp);
 /* Replace all regions, or change nothing. */
@@ -36,6 +39,22 @@ void vus_memory_clear(VhostUserServer *s);
 /* Find @len bytes at @user_addr of the front end in one region. */
 bool vus_memory_find(VhostUserServer *s, uint64_t user_addr, uint64_t len,
                      hwaddr *guest_addr);
+/* Begin or end to track the pages that the device writes. */
+void vus_memory_track(VhostUserServer *s, bool on);
+#define VUS_LOG_PAGE 4096
+typedef void VusWritten(VhostUserServer *s, hwaddr page);
+/* Call @written for the number of each page written since the last call. */
+void vus_memory_take_written(VhostUserServer *s, VusWritten *written);
+
+/* log.c: the front end's bitmap of written pages */
+
+/* Use the bitmap of @size bytes at @offset of a file. */
+bool vus_log_set(VhostUserServer *s, int fd, uint64_t offset, uint64_t size,
+                 Error **errp);
+void vus_log_enable(VhostUserServer *s, bool on);
+/* Add the pages that the device has written until now. */
+void vus_log_update(VhostUserServer *s);
+void vus_log_clear(VhostUserServer *s);
 
 /* ring.c: rings, and the file descriptors that signal for them */
 
@@ -60,8 +79,13 @@ void vus_rings_fail(VhostUserServer *s);
 
 /* VHOST_USER_F_PROTOCOL_FEATURES */
 #define VUS_F_PROTOCOL 30
+/* Features that only the front end uses */
+#define VUS_FRONT_END_FEATURES (1ULL << VUS_F_PROTOCOL | \
+                                1ULL << VHOST_F_LOG_ALL)
 /* Features that the server offers to front ends */
 uint64_t vus_features(VhostUserServer *s);
+/* Features of the device if the front end accepts @features */
+uint64_t vus_guest_features(uint64_t features);
 /*
  * Start the device, stop it, or add ring @n to it, whichever the change of this
  * ring demands.
@@ -74,6 +98,25 @@ bool vus_run_update(VhostUserServer *s, uint32_t n, Error **errp);
 bool vus_run_reset_ring(VhostUserServer *s, uint32_t n);
 void vus_run_stop(VhostUserServer *s);
 void vus_reset(VhostUserServer *s);
+
+/* state.c: the state of the device, for migration by the front end */
+
+typedef enum VusDirection {
+    VUS_SAVE,
+    VUS_LOAD,
+} VusDirection;
+/*
+ * Return a file that has the state of the stopped device, or that the front end
+ * has to write the state to. vus_state_close() closes the file. Reports why the
+ * state cannot be saved, and returns -1.
+ */
+int vus_state_open(VhostUserServer *s, VusDirection direction);
+/*
+ * The front end has read or written the file: load the state. Returns false if
+ * the state is refused. The device is reset then.
+ */
+bool vus_state_finish(VhostUserServer *s);
+void vus_state_close(VhostUserServer *s);
 
 /* message.c: requests of the front end */
 

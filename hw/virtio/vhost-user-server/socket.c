@@ -52,6 +52,8 @@ static void disconnect(VhostUserServer *s)
     vus_reset(s);
     vus_rings_clear(s);
     vus_fd_close(&s->backend_fd);
+    vus_state_close(s);
+    vus_log_clear(s);
     vus_memory_clear(s);
     close_fds(&s->msg);
     s->received = 0;
@@ -73,7 +75,22 @@ static bool send_reply(VhostUserServer *s, Error **errp)
         { &msg->body, msg->header.size },
     };
     struct msghdr hdr = { .msg_iov = parts, .msg_iovlen = 2 };
+    union {
+        struct cmsghdr header;
+        uint8_t room[CMSG_SPACE(sizeof(int))];
+    } control = {
+        .header = {
+            .cmsg_len = CMSG_LEN(sizeof(int)),
+            .cmsg_level = SOL_SOCKET,
+            .cmsg_type = SCM_RIGHTS,
+        },
+    };
 
+    if (msg->reply_fd >= 0) {
+        memcpy(CMSG_DATA(&control.header), &msg->reply_fd, sizeof(int));
+        hdr.msg_control = &control;
+        hdr.msg_controllen = sizeof(control);
+    }
     msg->header.flags = FLAGS_REPLY;
     if (sendmsg(s->client->fd, &hdr, MSG_DONTWAIT | MSG_NOSIGNAL) !=
         sizeof(msg->header) + msg->header.size) {

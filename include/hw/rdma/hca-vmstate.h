@@ -76,4 +76,10 @@ bool rdma_hca_record_charge(RdmaHca *hca, const RdmaHcaRecord *r,
  */
 void rdma_hca_forget_loaded(RdmaHca *hca);
 
+/*
+ * Why the state must not be saved, or NULL. QEMU itself checks that when the
+ * migration is its own.
+ */
+Error *rdma_hca_migration_blocker(const RdmaHca *hca);
+
 #endif

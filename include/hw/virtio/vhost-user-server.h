@@ -62,11 +62,27 @@ typedef struct VusMessage {
             uint32_t flags;
             uint8_t data[VUS_MAX_CONFIG];
         } config;
+        struct {
+            uint64_t size;
+            uint64_t offset;        /* in the file */
+        } log;
+        struct {
+            uint32_t direction;
+            uint32_t phase;
+        } state;
     } body;
     int fds[VUS_MAX_FDS];           /* -1: a handler owns the descriptor */
     uint32_t nfds;
     bool reply;                     /* send the body as the reply */
+    int reply_fd;                   /* goes with the reply; -1 if none */
 } VusMessage;
+
+/* A part of a file, in memory */
+typedef struct VusMap {
+    void *pages;                    /* or NULL */
+    size_t len;                     /* of @pages */
+    uint8_t *data;                  /* in @pages */
+} VusMap;
 
 typedef struct VusMemory VusMemory;
 
@@ -85,11 +101,20 @@ typedef struct VusRing {
     hwaddr desc, avail, used;
 } VusRing;
 
+/* The bitmap of pages that the device has written, for migration */
+typedef struct VusLog {
+    VusMap map;
+    uint64_t size;                  /* bytes at map.data */
+    QEMUTimer *timer;               /* or NULL */
+} VusLog;
+
 struct VhostUserServerClass {
     DeviceClass parent_class;
 
     /* Realize the device by vhost_user_server_plug(), when the bus exists. */
     void (*plug)(VhostUserServer *s, Error **errp);
+    /* The state of the device, for migration by the front end */
+    const VMStateDescription *state;
 };
 
 struct VhostUserServer {
@@ -111,6 +136,10 @@ struct VhostUserServer {
     uint64_t protocol_features;
     VusMemoryList memory;
     bool memory_removed;            /* and it may not be free yet */
+    bool tracks_writes;             /* to memory */
+    VusLog log;
+    int state_fd;                   /* file with the device's state, or -1 */
+    bool loads_state;               /* the front end writes that file */
     VusRing rings[VUS_MAX_RINGS];
     uint32_t num_rings;
     int kicks;                      /* epoll of each running ring's kick_fd */

@@ -121,4 +121,7 @@ uint32_t virtio_rdma_vq_cqs(const VirtIORdma *s);
  */
 void virtio_rdma_doorbell(VirtIORdma *s, uint32_t page, uint32_t value);
 
+/* Features and limits, which a destination must have before it loads more */
+extern const VMStateDescription vmstate_virtio_rdma_limits;
+
 #endif

@@ -3,15 +3,22 @@
 drives the control queue of an adapter without a guest."""
 import mmap
 import os
+import shutil
 import socket
 import struct
+import tempfile
 import time
+from pathlib import Path
+
+from .pages import listing
+from .vmm import PAGE, Server
 
 GET_FEATURES, SET_FEATURES, SET_OWNER = 1, 2, 3
 SET_MEM_TABLE, SET_NUM, SET_ADDR, SET_BASE, GET_BASE = 5, 8, 9, 10, 11
 SET_KICK, SET_CALL, SET_ERR, GET_PROTOCOL, SET_PROTOCOL = 12, 13, 14, 15, 16
 GET_QUEUES, SET_ENABLE, SET_BACKEND_FD = 17, 18, 21
 GET_CONFIG, SET_CONFIG, RESET_DEVICE = 24, 25, 34
+SET_LOG_BASE, SET_STATE_FD, CHECK_STATE = 6, 42, 43
 GET_MAX_SLOTS, ADD_REGION, REMOVE_REGION = 36, 37, 38
 
 HEADER = struct.Struct('=III')      # request, flags, size
@@ -20,6 +27,10 @@ REGION = struct.Struct('=QQQQ')
 RING = struct.Struct('=II')         # ring, value
 ADDR = struct.Struct('=IIQQQQ')     # ring, flags, desc, used, avail, log
 VERSION, NEED_REPLY = 1, 8
+SAVE, LOAD = 0, 1                   # directions of SET_STATE_FD
+LOG_ALL = 1 << 26                   # the feature VHOST_F_LOG_ALL
+EVENT_INDEX = 1 << 29               # the feature VIRTIO_F_EVENT_IDX
+CREATE_PD, DESTROY_PD = 4, 5        # commands of virtio-rdma
 # User addresses are the front end's. They differ from guest addresses, so that
 # a server that mixes them up fails.
 BASE = 0x7f0000000000
@@ -96,6 +107,14 @@ class FrontEnd:
         self.send(request, body, fds)
         return self.answer()
 
+    def ask_fd(self, request, body=b'', fds=()):
+        """Send a message. Return (answer(), descriptor in it)."""
+        self.send(request, body, fds)
+        head, got, _, _ = socket.recv_fds(self.socket, HEADER.size, 1)
+        assert len(got) == 1, got
+        fd = self.keep(got[0])
+        return self.socket.recv(HEADER.unpack(head)[2], socket.MSG_WAITALL), fd
+
     def must(self, request, body=b'', fds=()):
         """Send a message that the server has to accept."""
         self.send(request, body, fds, flags=VERSION | NEED_REPLY)
@@ -107,8 +126,10 @@ class FrontEnd:
         return self.ask(GET_QUEUES) is not None
 
     def negotiate(self, drop=0):
-        """Accept all features except @drop. Return the accepted ones."""
-        features = struct.unpack('=Q', self.ask(GET_FEATURES))[0] & ~drop
+        """Accept all features except LOG_ALL and @drop. Return the accepted
+        ones."""
+        features = struct.unpack('=Q', self.ask(GET_FEATURES))[0]
+        features &= ~(LOG_ALL | drop)
         self.send(SET_OWNER)
         self.send(SET_PROTOCOL, self.ask(GET_PROTOCOL))
         self.must(SET_FEATURES, u64(features))
@@ -137,6 +158,26 @@ class FrontEnd:
         self.must(SET_KICK, u64(ring), [kick])
         self.must(SET_ENABLE, RING.pack(ring, 1))
         return kick, call
+
+    def transfer(self, direction):
+        """Begin to transfer the state. Return the server's file for it."""
+        with open(os.devnull, 'rb') as ours:
+            answer, fd = self.ask_fd(SET_STATE_FD, RING.pack(direction, 0),
+                                     [ours.fileno()])
+        assert answer == u64(0), answer
+        return fd
+
+    def save(self):
+        """Return the state of the stopped device."""
+        with open(os.dup(self.transfer(SAVE)), 'rb') as file:
+            state = file.read()
+        assert self.ask(CHECK_STATE) == u64(0)
+        return state
+
+    def load(self, state):
+        """Load a state. Return whether the server accepts it."""
+        os.write(self.transfer(LOAD), state)
+        return self.ask(CHECK_STATE) == u64(0)
 
     def command(self, kick, request, size, index):
         """Execute a control command, number @index in ring 0. Return its
@@ -169,3 +210,50 @@ def wait_event(fd, seconds=10):
         except BlockingIOError:
             time.sleep(0.01)
     return False
+
+
+class Running:
+    """A server without a VMM."""
+
+    def __init__(self, tag, *options):
+        self.directory = tempfile.mkdtemp(prefix='vrdma-')
+        Path(self.directory, 'server.sh').write_text(
+            listing(PAGE, 'server.sh'), encoding='utf-8')
+        self.server = Server(tag, 1, self.directory, '--protocol',
+                             'vhost-user', *options)
+
+    def __enter__(self):
+        self.server.start()
+        return self
+
+    def __exit__(self, *exc):
+        self.server.kill()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def connect(self):
+        return FrontEnd(f'{self.directory}/{self.server.name}.sock')
+
+
+def set_up(front):
+    """Accept all features except the event index, so that the device signals
+    each time. Share memory, and return its descriptor."""
+    front.negotiate(EVENT_INDEX)
+    return front.share_memory()
+
+
+def create_pd(front, kick, index):
+    answer = front.command(kick, bytes((CREATE_PD,)), 5, index)
+    assert answer[0] == 0, answer
+    return answer[1:]
+
+
+def destroy_pd(front, kick, index, pd):
+    """Return whether the adapter had this protection domain."""
+    answer = front.command(kick, bytes((DESTROY_PD,)) + pd, 1, index)
+    return answer[0] == 0
+
+
+def stop_ring(front, ring):
+    """Stop a ring. Return its base."""
+    front.must(SET_ENABLE, RING.pack(ring, 0))
+    return RING.unpack(front.ask(GET_BASE, RING.pack(ring, 0)))[1]

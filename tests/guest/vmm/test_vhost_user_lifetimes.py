@@ -3,7 +3,6 @@
 import os
 import time
 
-from guestkit.paths import LabError
 from lab import lifetimes
 from lab.lifetimes import works
 from lab.places import PROGRAMS
@@ -52,16 +51,6 @@ def test_a_guest_enables_virtqueues_twice(bench):
     bench.note(f'{enabled.strip()} virtqueues')
     assert int(enabled) >= 3
     works(bench)
-
-
-def test_migration_is_refused(bench):
-    try:
-        bench.one.qmp('migrate', uri='exec:cat > /dev/null')
-    except LabError as e:
-        assert 'vhost' in str(e), e
-        bench.note(str(e))
-    else:
-        raise AssertionError('the migration began')
 
 
 @ends_guests

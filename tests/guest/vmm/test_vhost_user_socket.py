@@ -4,45 +4,19 @@ messages that VMMs send."""
 import fcntl
 import os
 import select
-import shutil
 import socket
 import struct
-import tempfile
 from pathlib import Path
 
 from lab import vhostuser as vu
-from lab.pages import listing
-from lab.vhostuser import FrontEnd, addresses, region, table, u64
-from lab.vmm import PAGE, Server, VhostUserPair
+from lab.vhostuser import Running, addresses, create_pd, destroy_pd, region, \
+    set_up, stop_ring, table, u64
+from lab.vmm import VhostUserPair
 
 # The tests need no guests. Those of the other vhost-user tests save a start.
 PAIR = VhostUserPair
 SECONDS = 10
 ODD = vu.GUEST + 1
-EVENT_INDEX = 1 << 29   # the feature VIRTIO_F_EVENT_IDX
-CREATE_PD, DESTROY_PD = 4, 5
-
-
-class Running:
-    """A server without a VMM."""
-
-    def __init__(self, tag, *options):
-        self.directory = tempfile.mkdtemp(prefix='vrdma-')
-        Path(self.directory, 'server.sh').write_text(
-            listing(PAGE, 'server.sh'), encoding='utf-8')
-        self.server = Server(tag, 1, self.directory, '--protocol',
-                             'vhost-user', *options)
-
-    def __enter__(self):
-        self.server.start()
-        return self
-
-    def __exit__(self, *exc):
-        self.server.kill()
-        shutil.rmtree(self.directory, ignore_errors=True)
-
-    def connect(self):
-        return FrontEnd(f'{self.directory}/{self.server.name}.sock')
 
 
 def open_fd(front, kind):
@@ -67,8 +41,8 @@ def open_fd(front, kind):
 # in the header)
 WRONG_MESSAGES = [
     *((request, b'') for request in
-      (0, 6, 7, 19, 20, 22, 23, 26, 27, 28, 31, 32, 35, 39, 40, 41, 42, 43,
-       44, 1 << 31)),
+      (0, 7, 19, 20, 22, 23, 26, 27, 28, 31, 32, 35, 39, 40, 41, 44,
+       1 << 31)),
     (vu.GET_FEATURES, u64(0)),
     (vu.GET_FEATURES, b'', (), 1 << 31),
     (vu.GET_FEATURES, b'', ('path',)),
@@ -76,6 +50,18 @@ WRONG_MESSAGES = [
     (vu.SET_FEATURES, u64(0)),
     (vu.SET_FEATURES, u64(1 << 33 | 1 << 32 | 1 << 30)),
     (vu.SET_FEATURES, u64((1 << 64) - 1)),
+    (vu.SET_LOG_BASE, u64(4096) + u64(0)),
+    (vu.SET_LOG_BASE, u64(4096), ('memory',)),
+    *((vu.SET_LOG_BASE, u64(size) + u64(offset), ('memory',))
+      for size, offset in ((vu.MEMORY + 1, 0), (vu.MEMORY, 1), (1 << 63, 0),
+                           ((1 << 64) - 4096, 8192), (1, (1 << 64) - 1))),
+    (vu.SET_LOG_BASE, u64(4096) + u64(0), ('pipe',)),
+    (vu.SET_STATE_FD, vu.RING.pack(2, 0), ('pipe',)),
+    (vu.SET_STATE_FD, vu.RING.pack(vu.LOAD, 1), ('pipe',)),
+    (vu.SET_STATE_FD, vu.RING.pack(vu.SAVE, 0), ('pipe',) * 2),
+    (vu.SET_STATE_FD, u64(0)[:4]),
+    (vu.CHECK_STATE, b''),
+    (vu.CHECK_STATE, u64(0)),
     (vu.SET_PROTOCOL, u64(1 << 16)),
     (vu.SET_PROTOCOL, u64((1 << 64) - 1)),
     (vu.SET_MEM_TABLE, table()[:4]),
@@ -245,13 +231,6 @@ def test_a_message_that_is_cut_short(_bench):
         assert running.server.pid == pid
 
 
-def set_up(front):
-    """Accept all features except the event index, so that the device signals
-    each time. Share memory, and return its descriptor."""
-    front.negotiate(EVENT_INDEX)
-    return front.share_memory()
-
-
 def start_wrong_ring(front, ring, **wrong):
     """Start a ring with wrong values of num, base or addr."""
     values = {'num': 16, 'base': 0, 'addr': addresses(ring), **wrong}
@@ -313,10 +292,13 @@ def test_memory_that_is_taken_back_is_free_again(bench):
 
 
 def test_a_ring_in_use_does_not_change(_bench):
+    same = vu.ADDR.unpack(addresses(0))
+    others = [vu.ADDR.pack(*same[:n], same[n] + 0x2000, *same[n + 1:])
+              for n in (2, 3, 4)]
     with Running('check-socket') as running:
         for request, body in ((vu.SET_NUM, vu.RING.pack(0, 8)),
                               (vu.SET_BASE, vu.RING.pack(0, 1)),
-                              (vu.SET_ADDR, addresses(0))):
+                              *((vu.SET_ADDR, other) for other in others)):
             with running.connect() as front:
                 set_up(front)
                 front.start_ring(0)
@@ -332,24 +314,6 @@ def test_a_ring_that_never_ran_keeps_its_base(_bench):
         for _ in range(2):
             answer = front.ask(vu.GET_BASE, vu.RING.pack(1, 0))
             assert vu.RING.unpack(answer) == (1, 77)
-
-
-def create_pd(front, kick, index):
-    answer = front.command(kick, bytes((CREATE_PD,)), 5, index)
-    assert answer[0] == 0, answer
-    return answer[1:]
-
-
-def destroy_pd(front, kick, index, pd):
-    """Return whether the adapter had this protection domain."""
-    answer = front.command(kick, bytes((DESTROY_PD,)) + pd, 1, index)
-    return answer[0] == 0
-
-
-def stop_ring(front, ring):
-    """Stop a ring. Return its base."""
-    front.must(vu.SET_ENABLE, vu.RING.pack(ring, 0))
-    return vu.RING.unpack(front.ask(vu.GET_BASE, vu.RING.pack(ring, 0)))[1]
 
 
 def test_restarted_rings_keep_or_reset_the_device(_bench):

@@ -55,10 +55,41 @@ static char *netdev_args(Trip *t, int side)
         "reconnect-ms=50", t->net.dir, 2 * side + t->moves[side] % 2);
 }
 
-static char *host_args(Trip *t, int side, const char *device)
+static bool is_served(const char *device)
+{
+    return g_str_has_prefix(device, "virtio-rdma-vhost-user");
+}
+
+/* The device's limits, with a virtqueue for commands and one for events */
+#define SERVED_QUEUES (2 + 7 + 2 * 8 + 4)
+
+/* Start a server. Return the arguments of its front end. */
+static char *served_args(Trip *t, int side, const char *device)
 {
     g_autofree char *netdev = netdev_args(t, side);
+    g_autofree char *path = g_strdup_printf("%s/served%u", t->net.dir,
+                                            2 * side + t->moves[side] % 2);
 
+    t->other_server[side] = qtest_initf(
+        "-machine none -nodefaults %s "
+        "-object rdma-roce,id=roce0,netdev=n0,mac=52:54:00:12:34:%02d "
+        "-device %s,id=d0,path=%s,rdmadev=roce0,ring-reset=on %s", netdev,
+        side + 1, device, path, t->server_more ?: "");
+    return g_strdup_printf(
+        "-object memory-backend-memfd,id=ram,size=64M,share=on "
+        "-machine memory-backend=ram -chardev socket,id=c0,path=%s "
+        "-device vhost-user-rdma-pci,id=d0,chardev=c0,addr=4,num_vqs=%d",
+        path, SERVED_QUEUES);
+}
+
+static char *host_args(Trip *t, int side, const char *device)
+{
+    g_autofree char *netdev = NULL;
+
+    if (is_served(device)) {
+        return served_args(t, side, device);
+    }
+    netdev = netdev_args(t, side);
     /* A fixed seed, because tests search the stream for these numbers */
     return g_strdup_printf("%s -seed 1 -device %s,id=d0,netdev=n0,addr=4,"
                            "mac=52:54:00:12:34:%02d", netdev, device,
@@ -90,12 +121,8 @@ static void check_no_blocker(QTestState *qts)
     g_assert_false(qdict_haskey(rsp, "blocked-reasons"));
 }
 
-Trip *trip_new(const char *lossy)
-{
-    return trip_new_with(lossy, MIGRATE_DEVICE);
-}
-
-Trip *trip_new_with(const char *lossy, const char *device)
+static Trip *new_trip(const char *lossy, const char *device,
+                      const char *other)
 {
     g_autoptr(GString) ports = g_string_new(NULL);
     Trip *t = g_new0(Trip, 1);
@@ -119,22 +146,39 @@ Trip *trip_new_with(const char *lossy, const char *device)
     for (int i = 0; i < 2; i++) {
         g_autofree char *args = NULL;
 
-        t->device[i] = i == 0 ? device : MIGRATE_DEVICE;
+        t->device[i] = i == 0 ? device : other;
         args = host_args(t, i, t->device[i]);
         t->net.host[i] = qrdma_host_start("%s", args);
         t->net.dev[i] = qrdma_open(t->net.host[i], QPCI_DEVFN(4, 0));
-        wait_connected(t, t->net.host[i]->qts);
+        t->server[i] = g_steal_pointer(&t->other_server[i]);
+        wait_connected(t, t->server[i] ?: t->net.host[i]->qts);
         check_no_blocker(t->net.host[i]->qts);
     }
     /* One side has direct queues, the other one virtqueues. */
-    t->net.dev[0]->direct = true;
+    t->net.dev[0]->direct = !t->server[0];
     return t;
+}
+
+Trip *trip_new(const char *lossy)
+{
+    return trip_new_with(lossy, MIGRATE_DEVICE);
+}
+
+Trip *trip_new_with(const char *lossy, const char *device)
+{
+    return new_trip(lossy, device, MIGRATE_DEVICE);
+}
+
+Trip *trip_new_served(const char *lossy)
+{
+    return new_trip(lossy, MIGRATE_SERVED, MIGRATE_SERVED);
 }
 
 void trip_free(Trip *t)
 {
     for (int i = 0; i < 2; i++) {
         qrdma_host_stop(t->net.host[i]);
+        g_clear_pointer(&t->server[i], qtest_quit);
     }
     qtest_quit(t->hub);
     for (int i = 0; i < 4; i++) {
@@ -235,7 +279,7 @@ QTestState *trip_start_destination(Trip *t, int side, const char *device,
     args = host_args(t, side, device);
     qts = qtest_initf("-machine pc -nodefaults -m 64 %s -S -incoming defer "
                       "%s", args, more);
-    wait_connected(t, qts);
+    wait_connected(t, t->other_server[side] ?: qts);
     return qts;
 }
 
@@ -243,7 +287,13 @@ QTestState *trip_go_on(Trip *t, int side, QTestState *to)
 {
     QRdmaHost *host = t->net.host[side];
     QTestState *from = host->qts;
+    QTestState *server = t->server[side];
 
+    if (server) {
+        qtest_clock_set(t->other_server[side], qtest_clock_step(server, 1));
+    }
+    t->server[side] = t->other_server[side];
+    t->other_server[side] = server;
     trip_wait_loaded(to);
     qtest_clock_set(to, t->now[side]);
     host->qts = to;
@@ -255,6 +305,7 @@ QTestState *trip_go_on(Trip *t, int side, QTestState *to)
 void trip_take_over(Trip *t, int side, QTestState *to)
 {
     qtest_quit(trip_go_on(t, side, to));
+    g_clear_pointer(&t->other_server[side], qtest_quit);
 }
 
 void trip_move(Trip *t, int side, const char *capability)
@@ -341,12 +392,29 @@ QTestState *trip_start_refusing(Trip *t, int side, const char *device,
                                 const char *more)
 {
     g_autofree char *log = log_path(t);
-    g_autofree char *args = g_strdup_printf("%s 2> %s", more, log);
-    QTestState *to = trip_start_destination(t, side, device, args);
+    g_autofree char *server_more = g_strdup_printf("2>> %s", log);
+    g_autofree char *args = g_strdup_printf("%s %s", more, server_more);
+    QTestState *to;
 
+    t->server_more = server_more;
+    to = trip_start_destination(t, side, device, args);
+    t->server_more = NULL;
     t->moves[side]--;
     qtest_set_expected_status(to, 1);
     return to;
+}
+
+static void quit_other_servers(Trip *t)
+{
+    for (int side = 0; side < 2; side++) {
+        g_clear_pointer(&t->other_server[side], qtest_quit);
+    }
+}
+
+void trip_forget_destination(Trip *t, int side)
+{
+    t->moves[side]--;
+    quit_other_servers(t);
 }
 
 void trip_expect_refusal(Trip *t, QTestState *to, const char *text)
@@ -356,6 +424,7 @@ void trip_expect_refusal(Trip *t, QTestState *to, const char *text)
 
     qtest_wait_qemu(to);
     qtest_quit(to);
+    quit_other_servers(t);
     g_assert_true(g_file_get_contents(log, &said, NULL, NULL));
     if (!strstr(said, text)) {
         g_test_message("%s", said);
@@ -438,7 +507,6 @@ static void expect_refused(Trip *t, int side, const char *path)
     g_autofree char *uri = g_strdup_printf("file:%s", path);
     QTestState *to = trip_start_destination(t, side, t->device[side], "");
 
-    t->moves[side]--;
     qtest_qmp_assert_success(to, "{'execute': 'migrate-incoming', "
                              "'arguments': {'uri': %s, "
                              "'exit-on-error': false}}", uri);
@@ -455,6 +523,7 @@ static void expect_refused(Trip *t, int side, const char *path)
     qtest_qmp_assert_success(to, "{'execute': 'system_reset'}");
     expect_no_objects(to);
     qtest_quit(to);
+    trip_forget_destination(t, side);
 }
 
 void trip_look_at_refused(Trip *t, int side, const TripSpoilt *c)
@@ -574,8 +643,22 @@ static void let_all_run(Trip *t)
     for (int i = 0; i < TURNS; i++) {
         /* The hub has no CPU, so no memory to read */
         qtest_clock_step(t->hub, 1);
-        qtest_readb(t->net.host[0]->qts, 0);
-        qtest_readb(t->net.host[1]->qts, 0);
+        for (int side = 0; side < 2; side++) {
+            qtest_readb(t->net.host[side]->qts, 0);
+            if (t->server[side]) {
+                qtest_clock_step(t->server[side], 1);
+            }
+        }
+    }
+}
+
+static void step(Trip *t, int64_t ns)
+{
+    net_clock_step(&t->net, ns);
+    for (int side = 0; side < 2; side++) {
+        if (t->server[side]) {
+            qtest_clock_step(t->server[side], ns);
+        }
     }
 }
 
@@ -589,7 +672,7 @@ void trip_wait_wc(Trip *t, QRdmaCq *cq, uint64_t wr_id, RdmaWc *wc)
             break;
         }
         g_assert_cmpint(g_get_monotonic_time(), <, end);
-        net_clock_step(&t->net, MIGRATE_TIMEOUT_NS / 2);
+        step(t, MIGRATE_TIMEOUT_NS / 2);
     }
     g_assert_cmpint(wc->status, ==, RDMA_WC_SUCCESS);
     g_assert_cmphex(wc->wr_id, ==, wr_id);
@@ -635,7 +718,7 @@ void trip_check_memory(NetEnd *from, NetEnd *to, unsigned round)
 
 void trip_check_silence(Trip *t)
 {
-    net_clock_step(&t->net, 100 * MIGRATE_TIMEOUT_NS);
+    step(t, 100 * MIGRATE_TIMEOUT_NS);
     qrdma_expect_none(t->p.a.scq);
     qrdma_expect_none(t->p.a.rcq);
     qrdma_expect_none(t->p.b.scq);
@@ -668,3 +751,50 @@ void trip_travel_on(Trip *t, unsigned first, unsigned end,
     }
 }
 
+
+static void set_bandwidth(QTestState *qts, int64_t bandwidth)
+{
+    qtest_qmp_assert_success(qts, "{'execute': 'migrate-set-parameters', "
+                             "'arguments': {'max-bandwidth': %" PRId64 "}}",
+                             bandwidth);
+}
+
+void trip_slow_start(Trip *t, int side, QTestState *to, const char *uri)
+{
+    set_bandwidth(t->net.host[side]->qts, 100000);
+    trip_migrate_from(to, uri);
+    trip_migrate_to(t, side, uri);
+    trip_wait_status(t->net.host[side]->qts, "active");
+}
+
+void trip_write_during_precopy(Trip *t, int side)
+{
+    g_autofree char *path = g_strdup_printf("%s/migrate", t->net.dir);
+    g_autofree char *uri = g_strdup_printf("unix:%s", path);
+    QTestState *from = t->net.host[side]->qts;
+    QTestState *to = trip_start_destination(t, side, t->device[side], "");
+    int64_t sent = 0;
+
+    trip_receive_both(t, 0);
+    trip_slow_start(t, side, to, uri);
+    /* A page of zeros takes 9 bytes: more than a half of RAM */
+    while (sent < 9 * (40 << 20) / 4096) {
+        g_autoptr(QDict) rsp = qtest_qmp_assert_success_ref(
+            from, "{'execute': 'query-migrate'}");
+
+        sent = qdict_get_int(qdict_get_qdict(rsp, "ram"), "transferred");
+        g_usleep(1000);
+    }
+    trip_post_both(t, 0);
+    trip_check_both(t, 0);
+    trip_wait_status(from, "active");
+    /* Virtual time passes. */
+    t->now[side] = qtest_clock_step(from, 1);
+    set_bandwidth(from, 1 << 30);
+    g_assert_true(trip_migration_done(from));
+    trip_take_over(t, side, to);
+    trip_check_memory(&t->p.a, &t->p.b, 0);
+    trip_check_memory(&t->p.b, &t->p.a, 0);
+    trip_check_silence(t);
+    g_unlink(path);
+}

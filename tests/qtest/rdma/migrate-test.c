@@ -4,7 +4,6 @@
  */
 #include "qemu/osdep.h"
 #include <glib/gstdio.h>
-#include "qobject/qdict.h"
 #include "migrate-test.h"
 
 static void stay(Trip *t, unsigned round)
@@ -100,16 +99,6 @@ static void test_postcopy(void)
     }
 }
 
-/* The source goes on: after a cancel, and when the destination has died */
-
-static void slow_start(Trip *t, int side, QTestState *to, const char *uri)
-{
-    set_parameter(t->net.host[side]->qts, "max-bandwidth", 100000);
-    trip_migrate_from(to, uri);
-    trip_migrate_to(t, side, uri);
-    trip_wait_status(t->net.host[side]->qts, "active");
-}
-
 /*
  * Pages that the device writes after RAM was sent for the first time are sent
  * again, whatever path it writes by.
@@ -118,36 +107,12 @@ static void test_written_during_precopy(void)
 {
     for (int side = 0; side < 2; side++) {
         g_autoptr(Trip) t = trip_connected(NULL);
-        g_autofree char *path = g_strdup_printf("%s/migrate", t->net.dir);
-        g_autofree char *uri = g_strdup_printf("unix:%s", path);
-        QTestState *from = t->net.host[side]->qts;
-        QTestState *to = trip_start_destination(t, side, MIGRATE_DEVICE, "");
-        int64_t sent = 0;
 
-        trip_receive_both(t, 0);
-        slow_start(t, side, to, uri);
-        /* A page of zeros takes 9 bytes: more than a half of RAM */
-        while (sent < 9 * (40 << 20) / 4096) {
-            g_autoptr(QDict) rsp = qtest_qmp_assert_success_ref(
-                from, "{'execute': 'query-migrate'}");
-
-            sent = qdict_get_int(qdict_get_qdict(rsp, "ram"), "transferred");
-            g_usleep(1000);
-        }
-        trip_post_both(t, 0);
-        trip_check_both(t, 0);
-        trip_wait_status(from, "active");
-        /* Virtual time passes. */
-        t->now[side] = qtest_clock_step(from, 1);
-        set_parameter(from, "max-bandwidth", 1 << 30);
-        g_assert_true(trip_migration_done(from));
-        trip_take_over(t, side, to);
-        trip_check_memory(&t->p.a, &t->p.b, 0);
-        trip_check_memory(&t->p.b, &t->p.a, 0);
-        trip_check_silence(t);
-        g_unlink(path);
+        trip_write_during_precopy(t, side);
     }
 }
+
+/* The source goes on: after a cancel, and when the destination has died */
 
 static void leave_and_think_better(Trip *t, unsigned round)
 {
@@ -158,12 +123,12 @@ static void leave_and_think_better(Trip *t, unsigned round)
     QTestState *to = trip_start_destination(t, side, MIGRATE_DEVICE, "");
 
     qtest_set_expected_status(to, 1);
-    slow_start(t, side, to, uri);
+    trip_slow_start(t, side, to, uri);
     qtest_qmp_assert_success(from, "{'execute': 'migrate_cancel'}");
     trip_wait_status(from, "cancelled");
     qtest_wait_qemu(to);
     qtest_quit(to);
-    t->moves[side]--;
+    trip_forget_destination(t, side);
     g_unlink(path);
 }
 

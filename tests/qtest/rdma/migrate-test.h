@@ -11,6 +11,10 @@
 
 #define MIGRATE_DEVICE \
     "virtio-rdma-pci,max-qp=8,max-cq=7,max-mr=32,max-pd=8,packed=on,in_order=on"
+/* The same device, of a vhost-user server */
+#define MIGRATE_SERVED \
+    "virtio-rdma-vhost-user,max-qp=8,max-cq=7,max-srq=4,max-mr=32,max-pd=8," \
+    "in_order=on"
 #define MIGRATE_TIMEOUT_CODE 8
 #define MIGRATE_TIMEOUT_NS (4096ll << MIGRATE_TIMEOUT_CODE)
 
@@ -20,6 +24,10 @@ typedef struct Trip {
     const char *device[2];          /* of each side, and of its destinations */
     unsigned moves[2];              /* of each side */
     int64_t now[2];                 /* virtual time at migration */
+    QTestState *server[2];          /* of a side with MIGRATE_SERVED, or NULL */
+    /* That of a destination. After it has taken over, that of its source. */
+    QTestState *other_server[2];
+    const char *server_more;        /* arguments of the next server, or NULL */
     NetPair p;
 } Trip;
 
@@ -27,6 +35,8 @@ typedef struct Trip {
 Trip *trip_new(const char *lossy);
 /* The same with another device on side 0. */
 Trip *trip_new_with(const char *lossy, const char *device);
+/* MIGRATE_SERVED on both sides */
+Trip *trip_new_served(const char *lossy);
 void trip_free(Trip *t);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Trip, trip_free)
 /* The side's device is plugged into a machine that had none. */
@@ -39,13 +49,20 @@ Trip *trip_connected(const char *lossy);
 /* The number in an environment variable, or @otherwise without it */
 unsigned trip_number(const char *variable, unsigned otherwise);
 
+/* Migrate to @to over @uri, so slowly that the source runs on. */
+void trip_slow_start(Trip *t, int side, QTestState *to, const char *uri);
+/* Traffic while one side migrates. Memory arrives as the device has left it. */
+void trip_write_during_precopy(Trip *t, int side);
+/* The destination is gone, and the source goes on. */
+void trip_forget_destination(Trip *t, int side);
+
 /* The parts of a move. */
 QTestState *trip_start_destination(Trip *t, int side, const char *device,
                                    const char *more);
 /* A destination that does not take over, because it refuses the stream. */
 QTestState *trip_start_refusing(Trip *t, int side, const char *device,
                                 const char *more);
-/* Wait for its end. Its error has @text. */
+/* Wait for its end. Its error, or that of its server, has @text. */
 void trip_expect_refusal(Trip *t, QTestState *to, const char *text);
 /* Migrate, and store the side's virtual time for trip_take_over(). */
 void trip_migrate_to(Trip *t, int side, const char *uri);

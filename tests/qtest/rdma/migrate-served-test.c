@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Migration of devices that vhost-user servers have. Each destination has a
+ * server of its own.
+ */
+#include "qemu/osdep.h"
+#include <glib/gstdio.h>
+#include "migrate-test.h"
+
+/* Words of the state: what it begins with, "\x16vir", and what it ends with */
+#define STATE_BEGIN 0x56555331
+#define STATE_NAME 0x16766972
+#define STATE_END 0x454e4431
+
+static void leave_in_turns(Trip *t, unsigned round)
+{
+    trip_move(t, round / 2 % 2, NULL);
+}
+
+static void leave_together(Trip *t, unsigned round)
+{
+    trip_move_both(t);
+}
+
+static void leave_by_file(Trip *t, unsigned round)
+{
+    trip_move_by_file(t, round / 2 % 2);
+}
+
+/* The state is saved, but the source continues. */
+static void stay(Trip *t, unsigned round)
+{
+    int side = round / 2 % 2;
+    g_autofree char *path = trip_save(t, side);
+
+    qtest_qmp_assert_success(t->net.host[side]->qts, "{'execute': 'cont'}");
+    g_unlink(path);
+}
+
+static void cancel(Trip *t, unsigned round)
+{
+    int side = round / 2 % 2;
+    g_autofree char *path = g_strdup_printf("%s/migrate", t->net.dir);
+    g_autofree char *uri = g_strdup_printf("unix:%s", path);
+    QTestState *from = t->net.host[side]->qts;
+    QTestState *to = trip_start_destination(t, side, MIGRATE_SERVED, "");
+
+    qtest_set_expected_status(to, 1);
+    trip_slow_start(t, side, to, uri);
+    qtest_qmp_assert_success(from, "{'execute': 'migrate_cancel'}");
+    trip_wait_status(from, "cancelled");
+    qtest_wait_qemu(to);
+    qtest_quit(to);
+    trip_forget_destination(t, side);
+    g_unlink(path);
+}
+
+typedef struct Journey {
+    const char *lossy;
+    void (*leave)(Trip *t, unsigned round);
+} Journey;
+
+static void test_journey(const void *data)
+{
+    const Journey *j = data;
+    g_autoptr(Trip) t = trip_new_served(j->lossy);
+
+    trip_connect(t);
+    trip_travel_on(t, 0, 4, j->leave);
+}
+
+static void test_written_during_precopy(void)
+{
+    g_autoptr(Trip) t = trip_new_served(NULL);
+
+    trip_connect(t);
+    trip_write_during_precopy(t, 0);
+}
+
+static void test_refuse(void)
+{
+    static const char *const cases[][2] = {
+        { "max-pd=4", "max-pd=8" },
+        { "max-qp-wr=1024", "max-qp-wr=32768" },
+        { "max-mr=16", "max-mr=32" },
+        /* The front end refuses. */
+        { "version-1=off", "unsupported. Allowed features" },
+    };
+    g_autoptr(Trip) t = trip_new_served(NULL);
+
+    trip_connect(t);
+    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+        g_autofree char *device = g_strdup_printf("%s,%s", MIGRATE_SERVED,
+                                                  cases[i][0]);
+
+        trip_refuse_device(t, 0, device, "", cases[i][1]);
+        qtest_qmp_assert_success(t->net.host[0]->qts, "{'execute': 'cont'}");
+    }
+    trip_travel_on(t, 0, 2, leave_in_turns);
+}
+
+static void test_spoilt(void)
+{
+    static const TripSpoilt cases[] = {
+        { "the magic number", { STATE_BEGIN, STATE_NAME }, 2, 0, 1,
+          "not that of virtio-rdma-vhost-user, version 1" },
+        { "the name", { STATE_BEGIN, STATE_NAME }, 2, 1, STATE_NAME + 1,
+          "not that of virtio-rdma-vhost-user, version 1" },
+        { "the end", { STATE_END }, 1, 0, 1, "damaged, cut short" },
+    };
+    g_autoptr(Trip) t = trip_new_served(NULL);
+
+    trip_connect(t);
+    trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
+}
+
+/* The state is gone. */
+static void test_refuse_without_server(void)
+{
+    g_autoptr(Trip) t = trip_new_served(NULL);
+    g_autofree char *path = g_strdup_printf("%s/state", t->net.dir);
+    g_autofree char *uri = g_strdup_printf("file:%s", path);
+
+    trip_connect(t);
+    g_clear_pointer(&t->server[0], qtest_quit);
+    trip_migrate_to(t, 0, uri);
+    g_assert_false(trip_migration_done(t->net.host[0]->qts));
+    g_unlink(path);
+}
+
+/* The server would have to wait for pages. */
+static void test_refuse_postcopy(void)
+{
+    g_autoptr(Trip) t = trip_new_served(NULL);
+    QTestState *to = trip_start_destination(t, 0, MIGRATE_SERVED, "");
+
+    qrdma_qmp_refused(to, "{'execute': 'migrate-set-capabilities', "
+                      "'arguments': {'capabilities': [{'capability': "
+                      "'postcopy-ram', 'state': true}]}}",
+                      "not capable of postcopy");
+    qtest_quit(to);
+    trip_forget_destination(t, 0);
+}
+
+/* Faults do not migrate. */
+static void test_refuse_faults(void)
+{
+    g_autoptr(Trip) t = trip_new_served(NULL);
+    g_autofree char *path = g_strdup_printf("%s/state", t->net.dir);
+    g_autofree char *uri = g_strdup_printf("file:%s", path);
+    QTestState *from = t->net.host[0]->qts;
+
+    trip_connect(t);
+    qtest_qmp_assert_success(t->server[0], "{'execute': 'rdma-fault-add', "
+                             "'arguments': {'device': 'd0', 'id': 'f0', "
+                             "'kind': 'qp-fatal', 'qpn': 7}}");
+    trip_migrate_to(t, 0, uri);
+    g_assert_false(trip_migration_done(from));
+    qtest_qmp_assert_success(from, "{'execute': 'cont'}");
+    qtest_qmp_assert_success(t->server[0], "{'execute': 'rdma-fault-remove', "
+                             "'arguments': {'device': 'd0', 'id': 'f0'}}");
+    trip_travel_on(t, 0, 2, leave_in_turns);
+    g_unlink(path);
+}
+
+const QRdmaTest migrate_served_tests[] = {
+    { "served/live", .run_case = test_journey,
+      .data = &(const Journey) { NULL, leave_in_turns } },
+    { "served/live-with-loss", .run_case = test_journey,
+      .data = &(const Journey) { "drop=300,dup=200", leave_in_turns } },
+    { "served/both", .run_case = test_journey,
+      .data = &(const Journey) { "drop=300", leave_together } },
+    { "served/file", .run_case = test_journey,
+      .data = &(const Journey) { NULL, leave_by_file } },
+    { "served/stay", .run_case = test_journey,
+      .data = &(const Journey) { NULL, stay } },
+    { "served/cancel", .run_case = test_journey,
+      .data = &(const Journey) { NULL, cancel } },
+    { "served/written-during-precopy", test_written_during_precopy },
+    { "served/refuse", test_refuse },
+    { "served/refuse-postcopy", test_refuse_postcopy },
+    { "served/refuse-faults", test_refuse_faults },
+    { "served/refuse-without-server", test_refuse_without_server },
+    { "served/spoilt", test_spoilt },
+    {}
+};
