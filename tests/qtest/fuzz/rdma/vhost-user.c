@@ -16,6 +16,7 @@ enum {
     GET_FEATURES = 1,
     SET_FEATURES = 2,
     SET_MEM_TABLE = 5,
+    SET_LOG_BASE = 6,
     SET_VRING_NUM = 8,
     SET_VRING_ADDR = 9,
     SET_VRING_BASE = 10,
@@ -32,6 +33,7 @@ enum {
     SET_CONFIG = 25,
     ADD_MEM_REG = 37,
     REM_MEM_REG = 38,
+    SET_DEVICE_STATE_FD = 42,
     REQUESTS = 44,
 };
 
@@ -61,27 +63,7 @@ typedef struct FuzzClient {
     uint16_t avail;                 /* commands, all time */
 } FuzzClient;
 
-typedef union FuzzBody {
-    uint64_t u64;
-    struct vhost_vring_state ring;
-    struct vhost_vring_addr addr;
-    struct {
-        uint32_t count;
-        uint32_t padding;
-        VusRegion regions[2];
-    } table;
-    struct {
-        uint64_t padding;
-        VusRegion region;
-    } slot;
-    struct {
-        uint32_t offset;
-        uint32_t size;
-        uint32_t flags;
-        uint8_t data[VUS_MAX_CONFIG];
-    } config;
-    uint8_t bytes[300];
-} FuzzBody;
+typedef typeof(((VusMessage *)0)->body) FuzzBody;
 
 static char *path;
 
@@ -265,9 +247,10 @@ static size_t pick_config(FuzzIn *in, FuzzBody *body)
 static size_t pick_bytes(FuzzIn *in, FuzzBody *body)
 {
     size_t len = in_u8(in) % 64;
+    uint8_t *bytes = (uint8_t *)body;
 
     for (size_t i = 0; i < len; i++) {
-        body->bytes[i] = in_u8(in);
+        bytes[i] = in_u8(in);
     }
     return len;
 }
@@ -294,6 +277,14 @@ static size_t pick_body(FuzzClient *c, FuzzIn *in, uint32_t request,
         body->slot.padding = 0;
         body->slot.region = pick_region(in);
         return sizeof(body->slot);
+    case SET_LOG_BASE:
+        body->log.size = in_u8(in) & 0x80 ? in_u64(in) : MEMORY_SIZE;
+        body->log.offset = in_u8(in) & 0x80 ? in_u64(in) : 0;
+        return sizeof(body->log);
+    case SET_DEVICE_STATE_FD:
+        body->state.direction = in_u8(in) % 3;
+        body->state.phase = in_u8(in) & 0x80 ? 1 : 0;
+        return sizeof(body->state);
     case SET_VRING_NUM:
     case SET_VRING_BASE:
     case GET_VRING_BASE:
@@ -306,6 +297,9 @@ static size_t pick_body(FuzzClient *c, FuzzIn *in, uint32_t request,
         return sizeof(body->ring);
     case SET_VRING_ADDR:
         body->addr = ring_addr(pick_ring(in));
+        body->addr.flags = in_u8(in) & 1;
+        body->addr.log_guest_addr = body->addr.used_user_addr - USER_ADDR +
+                                    GUEST_ADDR;
         switch (in_u8(in) % 8) {
         case 0:
             body->addr.desc_user_addr = in_u64(in);
@@ -344,6 +338,8 @@ static unsigned pick_fds(FuzzClient *c, FuzzIn *in, uint32_t request,
         n = body->table.count;
         break;
     case ADD_MEM_REG:
+    case SET_LOG_BASE:
+    case SET_DEVICE_STATE_FD:
         n = 1;
         break;
     case SET_VRING_KICK:
