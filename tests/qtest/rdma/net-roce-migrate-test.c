@@ -4,115 +4,18 @@
  * with work in progress.
  */
 #include "qemu/osdep.h"
-#include <glib/gstdio.h>
-#include "qemu/bswap.h"
-#include "qobject/qdict.h"
+#include "move.h"
 #include "net-roce-test.h"
 
 #define LEN 3000
 /* Virtual time between two looks at a CQ: more than the RNR timer of a QP */
 #define STEP_NS (10 * 1000 * 1000)
 
-typedef struct Move {
-    char *dir;
-    char *state;                    /* file of the stream */
-    char *uri;
-    char *log;                      /* of a destination */
-} Move;
-
-static Move move_begin(void)
+static void move(const NrPair *p)
 {
-    Move m = { .dir = g_dir_make_tmp("net-roce-XXXXXX", NULL) };
+    g_autofree char *args = nr_host_args("");
 
-    g_assert_nonnull(m.dir);
-    m.state = g_strdup_printf("%s/state", m.dir);
-    m.uri = g_strdup_printf("file:%s", m.state);
-    m.log = g_strdup_printf("%s/log", m.dir);
-    return m;
-}
-
-static void move_end(Move *m)
-{
-    g_unlink(m->state);
-    g_unlink(m->log);
-    g_rmdir(m->dir);
-    g_free(m->dir);
-    g_free(m->state);
-    g_free(m->uri);
-    g_free(m->log);
-}
-
-static bool has_status(QTestState *qts, const char *command, const char *wanted)
-{
-    g_autoptr(QDict) rsp = qtest_qmp_assert_success_ref(
-        qts, "{'execute': %s}", command);
-    const char *status = qdict_get_try_str(rsp, "status") ?: "none";
-
-    g_assert_cmpstr(status, !=, "failed");
-    return g_str_equal(status, wanted);
-}
-
-static void save(NrPair *p, const Move *m)
-{
-    qtest_qmp_assert_success(p->host->qts, "{'execute': 'migrate', "
-                             "'arguments': {'uri': %s}}", m->uri);
-    while (!has_status(p->host->qts, "query-migrate", "completed")) {
-        g_usleep(1000);
-    }
-}
-
-static QTestState *start_destination(const char *props, const char *more)
-{
-    g_autofree char *args = nr_host_args(props);
-
-    return qtest_initf("-machine pc -nodefaults -m 64 %s -S -incoming defer "
-                       "%s", args, more);
-}
-
-static void load(QTestState *to, const Move *m)
-{
-    qtest_qmp_assert_success(to, "{'execute': 'migrate-incoming', "
-                             "'arguments': {'uri': %s}}", m->uri);
-}
-
-/* Another QEMU takes over, at the same virtual time. */
-static void move(NrPair *p)
-{
-    Move m = move_begin();
-    QTestState *from = p->host->qts;
-    QTestState *to = start_destination("", "");
-    /* The smallest step returns the time. */
-    int64_t now = qtest_clock_step(from, 1);
-
-    save(p, &m);
-    load(to, &m);
-    while (has_status(to, "query-status", "inmigrate")) {
-        g_usleep(1000);
-    }
-    qtest_clock_set(to, now);
-    p->host->qts = to;
-    p->host->bus->qts = to;
-    qtest_qmp_assert_success(to, "{'execute': 'cont'}");
-    qtest_quit(from);
-    move_end(&m);
-}
-
-/* A destination with @props refuses the stream of @m, and says @text. */
-static void expect_refused(const Move *m, const char *props, const char *text)
-{
-    g_autofree char *redirect = g_strdup_printf("2> %s", m->log);
-    g_autofree char *said = NULL;
-    QTestState *to = start_destination(props, redirect);
-
-    qtest_set_expected_status(to, 1);
-    load(to, m);
-    qtest_wait_qemu(to);
-    qtest_quit(to);
-    g_assert_true(g_file_get_contents(m->log, &said, NULL, NULL));
-    if (!strstr(said, text)) {
-        g_test_message("%s", said);
-        g_assert_not_reached();
-    }
+    move_host(p->host, args);
 }
 
 /* Step virtual time until the completion is there. */
@@ -197,38 +100,14 @@ static void test_refuse(void)
         { ",mac=52:54:00:12:34:77", "mac differs" },
     };
     g_auto(NrPair) p = nr_pair_new(RDMA_QPT_RC);
-    Move m = move_begin();
+    Move m = move_save(p.host);
 
-    save(&p, &m);
     for (int i = 0; i < ARRAY_SIZE(cases); i++) {
-        expect_refused(&m, cases[i][0], cases[i][1]);
+        g_autofree char *args = nr_host_args(cases[i][0]);
+
+        move_expect_refused(&m, args, cases[i][1]);
     }
     move_end(&m);
-}
-
-/* Words to find in the stream, and a new value for one of them */
-typedef struct Spoilt {
-    uint32_t find[3];
-    unsigned words;                 /* of find */
-    unsigned word;                  /* index of the one to replace */
-    uint32_t by;
-    const char *text;               /* in the destination's error */
-} Spoilt;
-
-static void spoil(const Move *m, const char *data, size_t size,
-                  const Spoilt *c)
-{
-    g_autofree char *copy = g_memdup2(data, size);
-    uint32_t find[3], by = cpu_to_be32(c->by);
-    char *at;
-
-    for (unsigned i = 0; i < c->words; i++) {
-        find[i] = cpu_to_be32(c->find[i]);
-    }
-    at = memmem(copy, size, find, c->words * sizeof(find[0]));
-    g_assert_nonnull(at);
-    memcpy(at + c->word * sizeof(by), &by, sizeof(by));
-    g_assert_true(g_file_set_contents(m->state, copy, size, NULL));
 }
 
 static void test_spoilt(void)
@@ -237,7 +116,7 @@ static void test_spoilt(void)
     /* One handle, after their number, with a path that nothing else has */
     NetRoceAv av = { .dgid = "\xa1\xa2\xa3\xa4" };
     const uint32_t pdn = p.a.pdn;
-    const Spoilt cases[] = {
+    const MoveSpoilt cases[] = {
         { { 1, pdn, 0xa1a2a3a4 }, 3, 0, 1025,
           "more address handles than the device has" },
         { { 1, pdn, 0xa1a2a3a4 }, 3, 0, UINT32_MAX,
@@ -247,18 +126,10 @@ static void test_spoilt(void)
         { { 1, pdn, 0xa1a2a3a4 }, 3, 1, UINT32_MAX,
           "which must be a PD" },
     };
-    Move m = move_begin();
-    g_autofree char *data = NULL;
-    size_t size;
+    g_autofree char *args = nr_host_args("");
 
     qroce_create_ah(p.a.dev, pdn, &av);
-    save(&p, &m);
-    g_assert_true(g_file_get_contents(m.state, &data, &size, NULL));
-    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
-        spoil(&m, data, size, &cases[i]);
-        expect_refused(&m, "", cases[i].text);
-    }
-    move_end(&m);
+    move_refuse_spoilt(p.host, args, cases, ARRAY_SIZE(cases));
 }
 
 const QRdmaTest net_roce_migrate_tests[] = {

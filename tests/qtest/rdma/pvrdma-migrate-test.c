@@ -4,116 +4,20 @@
  * in progress.
  */
 #include "qemu/osdep.h"
-#include <glib/gstdio.h>
 #include "hw/pci/pci_regs.h"
 #include "qemu/bswap.h"
-#include "qobject/qdict.h"
+#include "move.h"
 #include "pvrdma-test.h"
 
 #define LEN 3000
 /* Virtual time between two looks at a CQ: more than the RNR timer of a QP */
 #define STEP_NS (10 * 1000 * 1000)
 
-typedef struct Move {
-    char *dir;
-    char *state;                    /* file of the stream */
-    char *uri;
-    char *log;                      /* of a destination */
-} Move;
-
-static Move move_begin(void)
+static void move(const PvPair *p)
 {
-    Move m = { .dir = g_dir_make_tmp("pvrdma-migrate-XXXXXX", NULL) };
+    g_autofree char *args = pv_host_args("");
 
-    g_assert_nonnull(m.dir);
-    m.state = g_strdup_printf("%s/state", m.dir);
-    m.uri = g_strdup_printf("file:%s", m.state);
-    m.log = g_strdup_printf("%s/log", m.dir);
-    return m;
-}
-
-static void move_end(Move *m)
-{
-    g_unlink(m->state);
-    g_unlink(m->log);
-    g_rmdir(m->dir);
-    g_free(m->dir);
-    g_free(m->state);
-    g_free(m->uri);
-    g_free(m->log);
-}
-
-static bool has_status(QTestState *qts, const char *command, const char *wanted)
-{
-    g_autoptr(QDict) rsp = qtest_qmp_assert_success_ref(
-        qts, "{'execute': %s}", command);
-    const char *status = qdict_get_try_str(rsp, "status") ?: "none";
-
-    g_assert_cmpstr(status, !=, "failed");
-    return g_str_equal(status, wanted);
-}
-
-static void save(PvPair *p, const Move *m)
-{
-    qtest_qmp_assert_success(p->host->qts, "{'execute': 'migrate', "
-                             "'arguments': {'uri': %s}}", m->uri);
-    while (!has_status(p->host->qts, "query-migrate", "completed")) {
-        g_usleep(1000);
-    }
-}
-
-static QTestState *start_destination(const char *props, const char *more)
-{
-    g_autofree char *args = pv_host_args(props);
-
-    return qtest_initf("-machine pc -nodefaults -m 64 %s -S -incoming defer "
-                       "%s", args, more);
-}
-
-static void load(QTestState *to, const Move *m)
-{
-    qtest_qmp_assert_success(to, "{'execute': 'migrate-incoming', "
-                             "'arguments': {'uri': %s}}", m->uri);
-}
-
-/* Another QEMU takes over, at the same virtual time. */
-static void move(PvPair *p)
-{
-    Move m = move_begin();
-    QTestState *from = p->host->qts;
-    QTestState *to = start_destination("", "");
-    /* The smallest step returns the time. */
-    int64_t now = qtest_clock_step(from, 1);
-
-    save(p, &m);
-    load(to, &m);
-    while (has_status(to, "query-status", "inmigrate")) {
-        g_usleep(1000);
-    }
-    qtest_clock_set(to, now);
-    p->host->qts = to;
-    p->host->bus->qts = to;
-    qtest_qmp_assert_success(to, "{'execute': 'cont'}");
-    qtest_quit(from);
-    move_end(&m);
-}
-
-/* A destination with @props refuses the stream of @m, and says @text. */
-static void expect_refused(const Move *m, const char *props, const char *text)
-{
-    g_autofree char *redirect = g_strdup_printf("2> %s", m->log);
-    g_autofree char *said = NULL;
-    QTestState *to = start_destination(props, redirect);
-
-    qtest_set_expected_status(to, 1);
-    load(to, m);
-    qtest_wait_qemu(to);
-    qtest_quit(to);
-    g_assert_true(g_file_get_contents(m->log, &said, NULL, NULL));
-    if (!strstr(said, text)) {
-        g_test_message("%s", said);
-        g_assert_not_reached();
-    }
+    move_host(p->host, args);
 }
 
 static void post_send(PvEnd *e, uint64_t wr_id, uint8_t seed)
@@ -218,38 +122,14 @@ static void test_refuse(void)
         { ",max-uar=256", "max-uar" },
     };
     g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
-    Move m = move_begin();
+    Move m = move_save(p.host);
 
-    save(&p, &m);
     for (int i = 0; i < ARRAY_SIZE(cases); i++) {
-        expect_refused(&m, cases[i][0], cases[i][1]);
+        g_autofree char *args = pv_host_args(cases[i][0]);
+
+        move_expect_refused(&m, args, cases[i][1]);
     }
     move_end(&m);
-}
-
-/* Words to find in the stream, and a new value for one of them */
-typedef struct Spoilt {
-    uint32_t find[4];
-    unsigned words;                 /* of find */
-    unsigned word;                  /* index of the one to replace */
-    uint32_t by;
-    const char *text;               /* in the destination's error */
-} Spoilt;
-
-static void spoil(const Move *m, const char *data, size_t size,
-                  const Spoilt *c)
-{
-    g_autofree char *copy = g_memdup2(data, size);
-    uint32_t find[4], by = cpu_to_be32(c->by);
-    char *at;
-
-    for (unsigned i = 0; i < c->words; i++) {
-        find[i] = cpu_to_be32(c->find[i]);
-    }
-    at = memmem(copy, size, find, c->words * sizeof(find[0]));
-    g_assert_nonnull(at);
-    memcpy(at + c->word * sizeof(by), &by, sizeof(by));
-    g_assert_true(g_file_set_contents(m->state, copy, size, NULL));
 }
 
 static void test_spoilt(void)
@@ -265,7 +145,7 @@ static void test_spoilt(void)
     /* After the number of PDs: each PD, and its context */
     const uint32_t pd = p.a.pd;
     const uint32_t unused_pd = qpvrdma_create_pd(p.a.dev, PAGE);
-    const Spoilt cases[] = {
+    const MoveSpoilt cases[] = {
         { { cq, PAGE, 0, 0 }, 4, 0, cq + 8, "address of a page" },
         { { cq, PAGE, 0, 0 }, 4, 1, PAGE + 1,
           "has ctx=6, which must be a context that exists" },
@@ -294,18 +174,9 @@ static void test_spoilt(void)
         { { 0xad152008 }, 1, PCI_INTERRUPT_LINE / 4, 0,
           "Bad config data: i=0x3d read: 0 device: 1" },
     };
-    Move m = move_begin();
-    g_autofree char *data = NULL;
-    size_t size;
+    g_autofree char *args = pv_host_args("");
 
-    save(&p, &m);
-    g_assert_true(g_file_get_contents(m.state, &data, &size, NULL));
-    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
-        g_test_message("word %u becomes %u", cases[i].word, cases[i].by);
-        spoil(&m, data, size, &cases[i]);
-        expect_refused(&m, "", cases[i].text);
-    }
-    move_end(&m);
+    move_refuse_spoilt(p.host, args, cases, ARRAY_SIZE(cases));
 }
 
 /*
@@ -320,19 +191,19 @@ static void test_half_loaded(void)
     /* The last page of a CQ, its context, and whether it is armed */
     const uint32_t cq[] = { cpu_to_be32(p.a.rcq.ring.elements),
                             cpu_to_be32(PAGE), 0 };
-    Move m = move_begin();
+    g_autofree char *args = pv_host_args("");
+    Move m = move_save(p.host);
     g_autofree char *data = NULL;
     size_t size;
     char *at;
 
-    save(&p, &m);
     g_assert_true(g_file_get_contents(m.state, &data, &size, NULL));
     at = memmem(data, size, cq, sizeof(cq));
     g_assert_nonnull(at);
     /* After two indices */
     memcpy(at + sizeof(cq) + 8, fired, sizeof(fired) - 1);
     g_assert_true(g_file_set_contents(m.state, data, size, NULL));
-    expect_refused(&m, "", "Failed to load ");
+    move_expect_refused(&m, args, "Failed to load ");
     move_end(&m);
 }
 
