@@ -74,40 +74,46 @@ static char *device_params(void)
                        config->props, NULL);
 }
 
-GString *fuzz_cmdline(FuzzTarget *t)
+GString *fuzz_machine(const FuzzConfig *config)
 {
-    const FuzzConfig *config = t->opaque;
     GString *s = g_string_new(TARGET_NAME);
-    g_autofree char *backend = NULL, *device = NULL;
-    int bios, fds[2];
+    int bios = memfd_create("bios", 0), fds[2];
 
-    /* The beginning of a Target */
     fuzz_guest.config = config;
-    device = device_params();
-    if (config->shm) {
-        backend = g_strdup_printf("-object rdma-roce,id=r0," PORT ",shm-dir=%s",
-                                  fuzz_shm_dir());
-    }
-    bios = memfd_create("bios", 0);
     g_assert_cmpint(ftruncate(bios, BIOS_SIZE), ==, 0);
     g_assert_cmpint(socketpair(AF_UNIX, SOCK_DGRAM, 0, fds), ==, 0);
     g_unix_set_fd_nonblocking(fds[0], true, NULL);
     fuzz_guest.wire = fds[0];
     g_string_append_printf(s,
         " -display none -nodefaults -machine q35,accel=qtest -m 8 -seed 1"
-        " -global ICH9-LPC.acpi-pci-hotplug-with-bridge-support=%s"
         " -bios /proc/self/fd/%d"
-        " -netdev dgram,id=n0,local.type=fd,local.str=%d"
+        " -netdev dgram,id=n0,local.type=fd,local.str=%d %s",
+        bios, fds[1], getenv("FUZZ_ARGS") ?: "");
+    return s;
+}
+
+GString *fuzz_cmdline(FuzzTarget *t)
+{
+    /* The beginning of a Target */
+    const FuzzConfig *config = t->opaque;
+    GString *s = fuzz_machine(config);
+    g_autofree char *backend = NULL, *device = device_params();
+
+    if (config->shm) {
+        backend = g_strdup_printf("-object rdma-roce,id=r0," PORT ",shm-dir=%s",
+                                  fuzz_shm_dir());
+    }
+    g_string_append_printf(s,
+        " -global ICH9-LPC.acpi-pci-hotplug-with-bridge-support=%s"
         " -blockdev null-co,node-name=b0,latency-ns=1000000"
         " -device virtio-blk-pci,id=blk0,drive=b0,addr=5"
         " %s"
         " -device pcie-root-port,id=rp0,addr=4,chassis=1"
-        " %s %s -device %s"
-        " %s",
-        config->iothread ? "on" : "off", bios, fds[1],
+        " %s %s -device %s",
+        config->iothread ? "on" : "off",
         config->iommu ? "-device virtio-iommu-pci,id=iommu0,addr=6" : "",
         config->iothread ? "-object iothread,id=io0" : "", backend ?: "",
-        device, getenv("FUZZ_ARGS") ?: "");
+        device);
     return s;
 }
 

@@ -17,7 +17,6 @@
 #define MAX_QP 8
 #define DEVICE "virtio-net-roce-pci,id=rdma0,bus=rp0,netdev=n0," \
                "mac=52:54:00:12:34:01,max-cq=2,max-qp=8,queue-size=64"
-#define BIOS_SIZE 65536
 #define MAX_RECORDS 200
 #define PROBE_ID 0x50524f42u
 #define PROBE_TURNS 100
@@ -33,23 +32,12 @@ static const FuzzConfig config = { .name = "rdma-net-roce" };
 
 static GString *cmdline(FuzzTarget *t)
 {
-    GString *s = g_string_new(TARGET_NAME);
-    int bios, fds[2];
+    GString *s = fuzz_machine(&config);
 
-    fuzz_guest.config = &config;
-    bios = memfd_create("bios", 0);
-    g_assert_cmpint(ftruncate(bios, BIOS_SIZE), ==, 0);
-    g_assert_cmpint(socketpair(AF_UNIX, SOCK_DGRAM, 0, fds), ==, 0);
-    g_unix_set_fd_nonblocking(fds[0], true, NULL);
-    fuzz_guest.wire = fds[0];
-    g_string_append_printf(s,
-        " -display none -nodefaults -machine q35,accel=qtest -m 8 -seed 1"
-        " -bios /proc/self/fd/%d"
-        " -netdev dgram,id=n0,local.type=fd,local.str=%d"
+    g_string_append(s,
         " -blockdev null-co,node-name=b0"
         " -device virtio-blk-pci,id=blk0,drive=b0,addr=5"
-        " -device pcie-root-port,id=rp0,addr=4,chassis=1 -device " DEVICE
-        " %s", bios, fds[1], getenv("FUZZ_ARGS") ?: "");
+        " -device pcie-root-port,id=rp0,addr=4,chassis=1 -device " DEVICE);
     return s;
 }
 

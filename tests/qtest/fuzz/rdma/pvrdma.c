@@ -12,7 +12,6 @@
 #define DEVICE "pvrdma,id=pv0,netdev=n0,mac=52:54:00:12:34:01,addr=7.1," \
                "max-qp=16,max-cq=8,max-mr=24,max-pd=8,max-srq=4,max-uar=8," \
                "gid-table-len=4"
-#define BIOS_SIZE 65536
 #define MAX_RECORDS 200
 #define PROBE_ID 0x50524f42u
 #define PROBE_TURNS 100
@@ -24,20 +23,9 @@ static const FuzzConfig config = { .name = "rdma-pvrdma" };
 
 static GString *cmdline(FuzzTarget *t)
 {
-    GString *s = g_string_new(TARGET_NAME);
-    int bios, fds[2];
+    GString *s = fuzz_machine(&config);
 
-    fuzz_guest.config = &config;
-    bios = memfd_create("bios", 0);
-    g_assert_cmpint(ftruncate(bios, BIOS_SIZE), ==, 0);
-    g_assert_cmpint(socketpair(AF_UNIX, SOCK_DGRAM, 0, fds), ==, 0);
-    g_unix_set_fd_nonblocking(fds[0], true, NULL);
-    fuzz_guest.wire = fds[0];
-    g_string_append_printf(s,
-        " -display none -nodefaults -machine q35,accel=qtest -m 8 -seed 1"
-        " -bios /proc/self/fd/%d"
-        " -netdev dgram,id=n0,local.type=fd,local.str=%d -device " DEVICE
-        " %s", bios, fds[1], getenv("FUZZ_ARGS") ?: "");
+    g_string_append(s, " -device " DEVICE);
     return s;
 }
 

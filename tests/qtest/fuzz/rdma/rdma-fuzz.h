@@ -133,6 +133,8 @@ typedef struct FuzzGuest {
 extern FuzzGuest fuzz_guest;
 
 /* guest.c: the machine, its devices and queues */
+/* The command line of a machine with the netdev n0, and without devices */
+GString *fuzz_machine(const FuzzConfig *config);
 GString *fuzz_cmdline(FuzzTarget *t);
 void fuzz_find_devices(void);
 /* Plug in the device and the cable if an input has removed them. */
