@@ -5,6 +5,7 @@
 #include "qemu/osdep.h"
 #include "hw/pci/pci_ids.h"
 #include "hw/qdev-properties.h"
+#include "hw/virtio/virtio-pci-power.h"
 #include "hw/virtio/virtio-pci.h"
 #include "hw/virtio/virtio-rdma.h"
 #include "qapi/error.h"
@@ -42,32 +43,16 @@ static const Property virtio_rdma_pci_properties[] = {
                        DEV_NVECTORS_UNSPECIFIED),
 };
 
-static bool in_low_power(PCIDevice *pci_dev)
-{
-    return (pci_dev->cap_present & QEMU_PCI_CAP_PM) &&
-           (pci_get_word(pci_dev->config + pci_dev->pm_cap + PCI_PM_CTRL) &
-            PCI_PM_CTRL_STATE_MASK);
-}
-
-/*
- * A PCI function that is not in D0 must not access memory, but messages of
- * peers would cause that. So clear DRIVER_OK, as QEMU does when bus mastering
- * is off; the device then waits for the driver to set it again. The same holds
- * for a device that an earlier bit of the status has made active.
- */
 static void virtio_rdma_pci_config_write(PCIDevice *pci_dev, uint32_t address,
                                          uint32_t val, int len)
 {
-    VirtIOPCIProxy *proxy = VIRTIO_PCI(pci_dev);
-    VirtIODevice *vdev = virtio_bus_get_device(&proxy->bus);
     VirtIORdmaPCI *dev = VIRTIO_RDMA_PCI(pci_dev);
-    uint8_t active = VIRTIO_CONFIG_S_DRIVER_OK | dev->vdev.ready_status;
 
     dev->virtio_config_write(pci_dev, address, val, len);
-    if (in_low_power(pci_dev) && (vdev->status & active)) {
-        virtio_bus_stop_ioeventfd(&proxy->bus);
-        virtio_set_status(vdev, vdev->status & ~active);
-    }
+    /* An earlier bit of the status may have made the device active. */
+    virtio_pci_stop_in_low_power(VIRTIO_PCI(pci_dev),
+                                 VIRTIO_CONFIG_S_DRIVER_OK |
+                                 dev->vdev.ready_status);
 }
 
 static uint64_t doorbell_read(void *opaque, hwaddr addr, unsigned size)

@@ -4,6 +4,7 @@
  */
 #include "qemu/osdep.h"
 #include "hw/qdev-properties.h"
+#include "hw/virtio/virtio-pci-power.h"
 #include "hw/virtio/virtio-pci.h"
 #include "qapi/error.h"
 #include "qemu/module.h"
@@ -24,27 +25,13 @@ static const Property properties[] = {
                        DEV_NVECTORS_UNSPECIFIED),
 };
 
-static bool in_low_power(PCIDevice *pci_dev)
-{
-    return (pci_dev->cap_present & QEMU_PCI_CAP_PM) &&
-           (pci_get_word(pci_dev->config + pci_dev->pm_cap + PCI_PM_CTRL) &
-            PCI_PM_CTRL_STATE_MASK);
-}
-
-/*
- * A PCI function that is not in D0 must not access memory, but frames of peers
- * would cause that.
- */
 static void config_write(PCIDevice *pci_dev, uint32_t address, uint32_t val,
                          int len)
 {
-    VirtIODevice *vdev = VIRTIO_DEVICE(&NET_ROCE_PCI(pci_dev)->vdev);
-    uint8_t active = VIRTIO_CONFIG_S_DRIVER_OK | VIRTIO_CONFIG_S_FEATURES_OK;
-
     NET_ROCE_PCI(pci_dev)->virtio_config_write(pci_dev, address, val, len);
-    if (in_low_power(pci_dev) && (vdev->status & active)) {
-        virtio_set_status(vdev, vdev->status & ~active);
-    }
+    virtio_pci_stop_in_low_power(VIRTIO_PCI(pci_dev),
+                                 VIRTIO_CONFIG_S_DRIVER_OK |
+                                 VIRTIO_CONFIG_S_FEATURES_OK);
 }
 
 static void pci_realize(VirtIOPCIProxy *vpci_dev, Error **errp)
