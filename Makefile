@@ -65,7 +65,7 @@ KNOWN_SUITES := $(DEFAULT_SUITES) migration threads series newer-kernel \
 	images monitors providers pvrdma vrdma-lab containers layouts verbs \
 	scale packages ci-jobs $(REPORTS)
 KNOWN_BENCHES := engine instructions turns qps qp-memory query guests \
-	applications pvrdma migration verbs verbs-mr
+	applications pvrdma vmm migration verbs verbs-mr
 
 # NAME LIST: stop if the variable NAME has a word that is not in LIST
 only = $(if $(filter-out $(2),$($(1))),$(error $(1)="$($(1))": \
@@ -434,6 +434,9 @@ bench-applications: qemu | packages-guest packages-test
 
 bench-pvrdma: qemu | packages-guest packages-test
 	@tests/guest/run bench-pvrdma
+
+bench-vmm: qemu | packages-guest packages-test
+	@tests/guest/run bench-vmm
 
 bench-verbs: qemu uml | packages-guest
 	@tests/guest/run bench-verbs

@@ -32,6 +32,7 @@ scsi       the disk of the kernel's SCSI target
 pages      scripts and programs that pages of docs show
 vfiouser   a client that may break the protocol
 vmm        Debian's own QEMU, with devices of virtio-rdma-server
+vmmbench   adapters of virtio-rdma-server beside those in QEMU
 movingserved  guests that migrate, with adapters of vhost-user servers
 libvirt    Debian's libvirt in session mode, and its guests
 userlab    the command vrdma-lab, as users call it

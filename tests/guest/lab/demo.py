@@ -17,7 +17,7 @@ from . import chart, nvme, perftest, storage, tcp
 from .capture import summary
 from .pair import Pair
 from .places import RESULTS
-from .programs import cm_exchange, exchange
+from .programs import exchange, rping_time
 
 # virtio-rdma runs more iterations than rxe for the same time spent.
 FACTOR = {'rxe': 1, 'virtio-rdma': 4}
@@ -80,20 +80,9 @@ class Demo:
         return result, figures
 
     def pings(self, pair, name):
-        """Return rping's time for each ping: that of many less that of one."""
-        host = address(2)
-
-        def ping(count):
-            options = f'-a {host} -C {count} -S 64'
-            return cm_exchange(pair.two, pair.one, f'rping -s {options}',
-                               f'rping -c {options}', 60)
-
-        count = 100 * FACTOR[name]
-        first, rest = ping(1), ping(1 + count)
-        took = rest.seconds - first.seconds
-        good = first.ok and rest.ok and took > 0
-        self.record(name, 'rping 64 B (mean)', 'us', rest,
-                    {'value': took / count * 1e6} if good else None)
+        result, took = rping_time(pair, 100 * FACTOR[name])
+        self.record(name, 'rping 64 B (mean)', 'us', result,
+                    took and {'value': took * 1e6})
 
     def disk(self, pair, name):
         """Connect a RAM disk of guest 2 over NVMe-oF, and write it once: brd

@@ -10,7 +10,7 @@ from guestkit.vm import Vm
 
 from . import (appbench, demo, guestbench, interop, kernels, migration,
                mrbench, pvrdmabench, pyverbs, qpbench, qtests, querybench,
-               soak, tcp, uml, verbsbench, wire, workers)
+               soak, tcp, uml, verbsbench, vmmbench, wire, workers)
 
 # For tests that run on either. Files of tests for pvrdma say so themselves.
 STACKS = ('virtio-rdma', 'rxe')
@@ -127,6 +127,11 @@ def do_bench_query(args):
 def do_bench_pvrdma(args):
     driver.prepare()
     return pvrdmabench.main(args.rounds)
+
+
+def do_bench_vmm(args):
+    driver.prepare()
+    return vmmbench.main(args.rounds)
 
 
 def do_bench_guests(args):
@@ -267,6 +272,11 @@ def parser():
         'bench-pvrdma', help='measure pvrdma beside virtio-rdma')
     other.add_argument('--rounds', type=int, default=pvrdmabench.ROUNDS)
     other.set_defaults(do=do_bench_pvrdma)
+    served = commands.add_parser(
+        'bench-vmm', help='measure adapters of virtio-rdma-server beside '
+                          'those in QEMU')
+    served.add_argument('--rounds', type=int, default=vmmbench.ROUNDS)
+    served.set_defaults(do=do_bench_vmm)
     programs = commands.add_parser(
         'bench-applications', help='measure applications beside rxe')
     programs.add_argument('--rounds', type=int, default=appbench.ROUNDS)

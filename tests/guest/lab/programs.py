@@ -4,6 +4,7 @@ import os
 import subprocess
 
 from guestkit import foreign
+from guestkit.adapter import address
 from guestkit.arch import NATIVE
 from guestkit.paths import PROVIDER, LabError
 
@@ -61,6 +62,20 @@ def cm_exchange(server_vm, client_vm, server_cmd, client_cmd, timeout=30,
     wait_listening(server_vm, listener or server_cmd)
     client = client_vm.run(client_cmd, timeout)
     return Exchange(client, job.wait(15 if client.ok else 1))
+
+
+def rping_time(pair, count):
+    """Return (Exchange, mean seconds of a ping of 64 bytes or None). Of @count
+    pings and one more, the time of one is subtracted."""
+    def ping(number):
+        options = f'-a {address(2)} -C {number} -S 64'
+        return cm_exchange(pair.two, pair.one, f'rping -s {options}',
+                           f'rping -c {options}', 60)
+
+    first, rest = ping(1), ping(1 + count)
+    took = rest.seconds - first.seconds
+    good = first.ok and rest.ok and took > 0
+    return rest, took / count if good else None
 
 
 def perftest_cm_exchange(*args, **kwargs):
