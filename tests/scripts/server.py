@@ -182,7 +182,7 @@ class Server(unittest.TestCase):
                 (('--object', 'rdma-roce,id=r1,netdev=net0',
                   '--adapter-options', 'rdmadev=r1'),
                  ',id=rdma,addr=4.1,iommu_platform=on,disable-legacy=on,'
-                 'rdmadev=r1 ')):
+                 'poll-max-ns=100000,rdmadev=r1 ')):
             server, _ = self.start(*words)
             self.assertIn(said, ' '.join(self.words()))
             server.terminate()

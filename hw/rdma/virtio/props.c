@@ -16,6 +16,8 @@
 #define MAX_VQ_QP 128
 #define MAX_VQ_CQ 128
 #define MAX_VQ_SRQ 64
+/* Longer polls would only waste a processor. */
+#define MAX_POLL_NS (60 * NANOSECONDS_PER_SECOND)
 
 static bool check_range_prop(const char *name, uint64_t value, uint64_t min,
                              uint64_t max, Error **errp)
@@ -109,7 +111,9 @@ bool virtio_rdma_conf_check(VirtIORdma *s, Error **errp)
         !check_range_prop("max-srq-wr", conf->max_srq_wr, 1,
                           VIRTIO_RDMA_MAX_SRQ_WR, errp) ||
         !check_range_prop("gid-table-len", conf->gid_table_len, 1,
-                          VIRTIO_RDMA_MAX_GIDS, errp)) {
+                          VIRTIO_RDMA_MAX_GIDS, errp) ||
+        !check_range_prop("poll-max-ns", conf->poll_max_ns, 0, MAX_POLL_NS,
+                          errp)) {
         return false;
     }
     if (conf->layout && strcmp(conf->layout, VIRTIO_RDMA_LAYOUT_SPEC) &&
@@ -161,6 +165,7 @@ static const Property virtio_rdma_properties[] = {
     DEFINE_PROP_UINT32("max-srq-wr", VirtIORdma, conf.max_srq_wr, 16384),
     DEFINE_PROP_UINT32("max-mw", VirtIORdma, conf.max_mw, 16384),
     DEFINE_PROP_UINT32("max-mcast-grp", VirtIORdma, conf.max_mcast_grp, 128),
+    DEFINE_PROP_UINT64("poll-max-ns", VirtIORdma, conf.poll_max_ns, 0),
     DEFINE_PROP_STRING("allowed-gids", VirtIORdma, conf.allowed_gids),
     DEFINE_PROP_STRING("layout", VirtIORdma, conf.layout),
     FEATURE("version-1", VERSION_1),
@@ -194,6 +199,8 @@ static const struct {
     { "max-mw", "memory windows, besides the regions" },
     { "max-mcast-grp", "multicast groups, and queue pairs of one (0-16384)" },
     { "gid-table-len", "entries of the GID table (1-256)" },
+    { "poll-max-ns", "time to poll a busy direct queue after its last work "
+                     "request (0-60000000000)" },
     { "allowed-gids", "addresses and prefixes that GIDs may be, separated by "
                       "spaces; by default all" },
     { "layout", "of structures: spec, or demo for the driver that the authors "

@@ -6,6 +6,7 @@
 #ifndef HW_RDMA_VIRTIO_QUEUE_H
 #define HW_RDMA_VIRTIO_QUEUE_H
 
+#include "qemu/timer.h"
 #include "base.h"
 
 typedef enum VirtIORdmaArm {
@@ -35,6 +36,7 @@ typedef struct VirtIORdmaSlots {
     bool rung;                      /* a doorbell came after the last take() */
     uint32_t slept_at;              /* @taken when the queue was last empty */
     uint32_t rescan_threshold;      /* WQEs since then that merit a rescan */
+    int64_t poll_until;             /* rescan until then, in host time */
 } VirtIORdmaSlots;
 
 /* A CQ, or an event queue */
@@ -184,6 +186,7 @@ struct VirtIORdmaShadow {
     /* Bits taken from the summary that wait for another turn */
     uint32_t left[VIRTIO_RDMA_SHADOW_WORDS / 32];
     int64_t rung_at;                /* the last doorbell, in host time */
+    int64_t poll_until;             /* stay awake until then, in host time */
     QTAILQ_ENTRY(VirtIORdmaShadow) next; /* of VirtIORdma.awake_shadows */
 };
 
@@ -191,6 +194,21 @@ struct VirtIORdmaShadow {
 static inline bool virtio_rdma_shadow_is_awake(const VirtIORdmaShadow *shadow)
 {
     return QTAILQ_IN_USE(shadow, next);
+}
+
+/*
+ * When to stop polling after work was found: a doorbell that a process of its
+ * own gets as a message costs more than a few polls. Without poll-max-ns this
+ * reads no clock.
+ */
+static inline int64_t virtio_rdma_poll_end(const VirtIORdma *s)
+{
+    return s->conf.poll_max_ns ? get_clock() + s->conf.poll_max_ns : 0;
+}
+
+static inline bool virtio_rdma_polls_until(int64_t end)
+{
+    return end && get_clock() < end;
 }
 
 /* The virtqueue of an SRQ */

@@ -185,7 +185,7 @@ static bool schedule_marked(VirtIORdma *s, VirtIORdmaShadow *shadow,
     return true;
 }
 
-/* Poll @shadow, and put it to sleep if nothing was marked. */
+/* Poll @shadow. Put it to sleep if nothing was marked for poll-max-ns. */
 static bool run(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t *budget)
 {
     bool found = false;
@@ -194,6 +194,10 @@ static bool run(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t *budget)
         return false;
     }
     if (found) {
+        shadow->poll_until = virtio_rdma_poll_end(s);
+        return true;
+    }
+    if (virtio_rdma_polls_until(shadow->poll_until)) {
         return true;
     }
     if (!store_awake(s, shadow->addr, false)) {

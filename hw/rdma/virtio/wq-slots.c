@@ -302,7 +302,8 @@ static void ring(RdmaHca *hca, RdmaHcaWq *wq, bool alone)
 
 /*
  * The queue is empty. Returns whether to poll it in the next turn: an SQ that
- * had @rescan_threshold WQEs since it was last empty. Starts the next count.
+ * had @rescan_threshold WQEs since it was last empty, and then until
+ * poll-max-ns have passed. Starts the next count.
  */
 static bool plan_rescan(VirtIORdma *s, RdmaHcaWq *wq)
 {
@@ -310,10 +311,14 @@ static bool plan_rescan(VirtIORdma *s, RdmaHcaWq *wq)
     uint32_t found = slots->taken - slots->slept_at;
 
     slots->slept_at = slots->taken;
-    if (wq->kind != RDMA_SQ || found < slots->rescan_threshold) {
+    if (wq->kind != RDMA_SQ) {
         return false;
     }
+    if (found < slots->rescan_threshold) {
+        return virtio_rdma_polls_until(slots->poll_until);
+    }
     slots->rescan_threshold = default_rescan_threshold(s, wq);
+    slots->poll_until = virtio_rdma_poll_end(s);
     return true;
 }
 

@@ -49,6 +49,7 @@ typedef struct VirtIORdmaConf {
     uint32_t max_srq_wr;
     uint32_t max_mw;
     uint32_t max_mcast_grp;         /* groups, and QPs of each group */
+    uint64_t poll_max_ns;           /* after the last WQE of a busy queue */
     char *allowed_gids;             /* NULL: all GIDs are allowed */
     char *layout;                   /* NULL, or VIRTIO_RDMA_LAYOUT_* */
 } VirtIORdmaConf;

@@ -596,6 +596,38 @@ static void test_memory_goes_away(void)
     g_unlink(path);
 }
 
+/* With poll-max-ns, the shadow and a busy queue stay awake between posts. */
+static void test_poll_max_ns(void)
+{
+    QRdma *d = test_own_device("poll-max-ns=60000000000");
+    QRdmaQp *qp;
+    Bench b;
+
+    qrdma_start(d, FEATURES | QRDMA_FEATURES, 0);
+    b = bench_on(d);
+    add_shadow(&b);
+    qp = b.qp[0];
+    expect_works(&b);
+    for (uint64_t round = 0; round < 5; round++) {
+        g_assert_true(is_awake(&b));
+        qrdma_put_send(qp, qrdma_wr(RDMA_WR_RDMA_WRITE, round, NULL));
+        mark(&b, qp->qpn);
+        qrdma_expect(b.cq, round, RDMA_WC_SUCCESS);
+    }
+    /* Two sends in a turn are a busy queue. */
+    qrdma_put_send(qp, qrdma_wr(RDMA_WR_RDMA_WRITE, 10, NULL));
+    qrdma_put_send(qp, qrdma_wr(RDMA_WR_RDMA_WRITE, 11, NULL));
+    mark(&b, qp->qpn);
+    qrdma_expect(b.cq, 10, RDMA_WC_SUCCESS);
+    for (uint64_t wr_id = 11; wr_id < 16; wr_id++) {
+        qrdma_expect(b.cq, wr_id, RDMA_WC_SUCCESS);
+        g_assert_true(qrdma_direct_awake(b.d, &qp->sq));
+        qrdma_put_send(qp, qrdma_wr(RDMA_WR_RDMA_WRITE, wr_id + 1, NULL));
+    }
+    qrdma_expect(b.cq, 16, RDMA_WC_SUCCESS);
+    qrdma_host_stop(b.d->host);
+}
+
 /* Marks made while the machine stands still are served afterwards. */
 static void test_machine_that_stands_still(void)
 {
@@ -652,6 +684,7 @@ const QRdmaTest shadow_tests[] = {
     { "reset-forgets-it", test_reset_forgets_it },
     { "memory-goes-away", test_memory_goes_away },
     { "machine-that-stands-still", test_machine_that_stands_still },
+    { "poll-max-ns", test_poll_max_ns },
     { "not-without-direct-queues", test_not_without_direct_queues },
     {}
 };
