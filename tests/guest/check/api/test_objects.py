@@ -3,7 +3,7 @@
 rdma_objects in one guest, whose queue pairs are connected to each other."""
 from lab.pair import queues
 from lab.programs import run_case
-from lab.runner import Skip
+from lab.runner import Skip, slow
 
 SECONDS = 25
 
@@ -107,6 +107,7 @@ def test_a_window_holds_its_region(bench):
     run_case(bench, 'mw-holds-region')
 
 
+@slow
 def test_a_region_of_five_gibibytes(bench):
     run_case(bench, 'mr-large 5120')
 

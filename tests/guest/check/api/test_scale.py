@@ -65,6 +65,7 @@ def test_registration_of_many_pages_ends(bench):
                    re.search('best: (.*)', text).group(1))
 
 
+@slow
 def test_connections_come_and_go(bench):
     host = address(2)
     command = f'ucmatose {{}} {host} -c {AT_ONCE} -C 1 -S 256'

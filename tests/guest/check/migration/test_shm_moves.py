@@ -7,7 +7,7 @@ import re
 import time
 
 from lab.moving import MovingPair
-from lab.runner import Skip
+from lab.runner import Skip, slow
 from lab.travel import PATIENCE, rounds_done, wait_for_more
 from lab.wire import by_memory
 
@@ -61,11 +61,13 @@ def verify_while(bench, move, options):
         assert int(re.search(r'(\d+) rounds', result.out)[1]) >= 2
 
 
+@slow
 def test_one_guest_moves_to_a_netdev_and_back(bench):
     verify_while(bench, lambda bench: bench.one.move(),
                  '-s 16384 -n 64 -q 4 -e')
 
 
+@slow
 def test_both_guests_move_to_a_netdev_and_back(bench):
     verify_while(bench, lambda bench: bench.pair.move_both(),
                  '-s 16384 -n 64 -q 2 -e')

@@ -8,7 +8,7 @@ import time
 
 from guestkit.adapter import address
 from lab.capture import summary
-from lab.runner import Skip, ends_guests
+from lab.runner import Skip, ends_guests, slow
 from lab.userlab import (UserBench, UserLab, all_end, check_modprobe,
                          check_privileges, exchange)
 
@@ -347,6 +347,7 @@ def test_a_console_is_followed_until_interrupted(bench):
     assert 'followed indeed' in bench.lab.call('console', '2').out
 
 
+@slow
 def test_rdma_takes_shared_memory(bench):
     lab = bench.lab
     memory = ('--name', 'memory')
@@ -368,6 +369,7 @@ def test_rdma_takes_shared_memory(bench):
         lab.call(*memory, 'down')
 
 
+@slow
 def test_a_lab_of_another_name_is_beside_the_first(bench):
     lab = bench.lab
     other = ('--name', 'other')
