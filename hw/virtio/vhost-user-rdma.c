@@ -125,12 +125,26 @@ static void on_event(void *opaque, QEMUChrEvent event)
     }
 }
 
+static void fail_without_server(void *opaque)
+{
+    VirtIODevice *vdev = opaque;
+
+    if (!VHOST_USER_BASE(vdev)->connected && !vdev->broken &&
+        (vdev->status & VIRTIO_CONFIG_S_DRIVER_OK)) {
+        virtio_error(vdev, "vhost-user-rdma: no server is connected: start "
+                     "it, then reset the device");
+    }
+    object_unref(OBJECT(vdev));
+}
+
 static SetStatusReturn set_status(VirtIODevice *vdev, uint8_t status)
 {
     if (!VHOST_USER_BASE(vdev)->connected) {
         if (status & VIRTIO_CONFIG_S_DRIVER_OK) {
-            virtio_error(vdev, "vhost-user-rdma: no server is connected: start "
-                         "it, then reset the device");
+            /* virtio_set_status() sets the status only after this function. */
+            object_ref(OBJECT(vdev));
+            aio_bh_schedule_oneshot(qemu_get_aio_context(),
+                                    fail_without_server, vdev);
         }
         return (SetStatusReturn)0;
     }

@@ -59,7 +59,7 @@ def test_a_guest_outlives_its_server(bench):
     lifetimes.end_server(bench)
     # Without a server, the driver cannot start the device.
     vm.must('rmmod virtio_rdma')
-    vm.run('modprobe virtio_rdma', 60)
+    vm.must('modprobe virtio_rdma', 40)
     assert not vm.run('ibv_devinfo', 60).ok
     # The VMM connects to the next server. The driver has to be bound again.
     bench.pair.servers[1].start()
