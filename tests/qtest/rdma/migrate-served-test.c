@@ -37,24 +37,6 @@ static void stay(Trip *t, unsigned round)
     g_unlink(path);
 }
 
-static void cancel(Trip *t, unsigned round)
-{
-    int side = round / 2 % 2;
-    g_autofree char *path = g_strdup_printf("%s/migrate", t->net.dir);
-    g_autofree char *uri = g_strdup_printf("unix:%s", path);
-    QTestState *from = t->net.host[side]->qts;
-    QTestState *to = trip_start_destination(t, side, MIGRATE_SERVED, "");
-
-    qtest_set_expected_status(to, 1);
-    trip_slow_start(t, side, to, uri);
-    qtest_qmp_assert_success(from, "{'execute': 'migrate_cancel'}");
-    trip_wait_status(from, "cancelled");
-    qtest_wait_qemu(to);
-    qtest_quit(to);
-    trip_forget_destination(t, side);
-    g_unlink(path);
-}
-
 typedef struct Journey {
     const char *lossy;
     void (*leave)(Trip *t, unsigned round);
@@ -175,7 +157,7 @@ const QRdmaTest migrate_served_tests[] = {
     { "served/stay", .run_case = test_journey,
       .data = &(const Journey) { NULL, stay } },
     { "served/cancel", .run_case = test_journey,
-      .data = &(const Journey) { NULL, cancel } },
+      .data = &(const Journey) { NULL, trip_cancel } },
     { "served/written-during-precopy", test_written_during_precopy },
     { "served/refuse", test_refuse },
     { "served/refuse-postcopy", test_refuse_postcopy },

@@ -114,13 +114,13 @@ static void test_written_during_precopy(void)
 
 /* The source goes on: after a cancel, and when the destination has died */
 
-static void leave_and_think_better(Trip *t, unsigned round)
+void trip_cancel(Trip *t, unsigned round)
 {
     int side = round / 2 % 2;
     g_autofree char *path = g_strdup_printf("%s/migrate", t->net.dir);
     g_autofree char *uri = g_strdup_printf("unix:%s", path);
     QTestState *from = t->net.host[side]->qts;
-    QTestState *to = trip_start_destination(t, side, MIGRATE_DEVICE, "");
+    QTestState *to = trip_start_destination(t, side, t->device[side], "");
 
     qtest_set_expected_status(to, 1);
     trip_slow_start(t, side, to, uri);
@@ -469,7 +469,7 @@ const QRdmaTest migrate_tests[] = {
     { "postcopy", test_postcopy },
     { "written-during-precopy", test_written_during_precopy },
     { "cancel", .run_case = test_journey,
-      .data = &(const Journey) { "drop=300", 4, leave_and_think_better } },
+      .data = &(const Journey) { "drop=300", 4, trip_cancel } },
     { "fail-back", .run_case = test_journey,
       .data = &(const Journey) { "drop=300", 4, leave_in_vain } },
     { "hot-plugged", test_hot_plugged },

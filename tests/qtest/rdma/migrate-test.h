@@ -53,6 +53,8 @@ unsigned trip_number(const char *variable, unsigned otherwise);
 void trip_slow_start(Trip *t, int side, QTestState *to, const char *uri);
 /* Traffic while one side migrates. Memory arrives as the device has left it. */
 void trip_write_during_precopy(Trip *t, int side);
+/* A side, chosen by @round, begins to migrate, cancels that, and goes on. */
+void trip_cancel(Trip *t, unsigned round);
 /* The destination is gone, and the source goes on. */
 void trip_forget_destination(Trip *t, int side);
 
