@@ -16,8 +16,8 @@
 #define RNR_DELAY_MAX INT64_C(655360000)
 
 /*
- * The clock of a process that took the state over may be behind that of its
- * source. Then a deadline could be days away.
+ * The clock of the new process may be behind the clock of the old process. Then
+ * a deadline could be days away.
  */
 static void limit_deadlines(RoceQp *qp, int64_t now)
 {
