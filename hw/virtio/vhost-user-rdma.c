@@ -125,11 +125,18 @@ static void on_event(void *opaque, QEMUChrEvent event)
     }
 }
 
+/* QEMU passes a reset on to the server only if this function exists. */
+static struct vhost_dev *get_vhost(VirtIODevice *vdev)
+{
+    return &VHOST_USER_BASE(vdev)->vhost_dev;
+}
+
 static void fail_without_server(void *opaque)
 {
     VirtIODevice *vdev = opaque;
 
-    if (!VHOST_USER_BASE(vdev)->connected && !vdev->broken &&
+    /* A server that has connected meanwhile has not started the device. */
+    if (!vhost_dev_is_started(get_vhost(vdev)) && !vdev->broken &&
         (vdev->status & VIRTIO_CONFIG_S_DRIVER_OK)) {
         virtio_error(vdev, "vhost-user-rdma: no server is connected: start "
                      "it, then reset the device");
@@ -169,12 +176,6 @@ static void get_config(VirtIODevice *vdev, uint8_t *config)
 static void set_config(VirtIODevice *vdev, const uint8_t *config)
 {
     /* Nothing in the configuration can be written. */
-}
-
-/* QEMU passes a reset on to the server only if this function exists. */
-static struct vhost_dev *get_vhost(VirtIODevice *vdev)
-{
-    return &VHOST_USER_BASE(vdev)->vhost_dev;
 }
 
 /* QEMU maps the descriptors of a ring when it starts the ring. */
