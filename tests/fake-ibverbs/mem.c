@@ -287,6 +287,10 @@ enum ibv_wc_status fake_local(struct ibv_pd *pd, const struct ibv_sge *sge,
         if (!sge[i].length) {
             continue;
         }
+        if (!sge[i].lkey) {
+            /* As rxe does, since Linux 6.1.192 at the latest */
+            return IBV_WC_LOC_QP_OP_ERR;
+        }
         if (!mr || mr->ibv.lkey != sge[i].lkey || mr->ibv.pd != pd ||
             !inside(sge[i].addr, sge[i].length, mr->iova, mr->ibv.length) ||
             (write && !(mr->access & IBV_ACCESS_LOCAL_WRITE))) {

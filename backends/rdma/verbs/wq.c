@@ -379,10 +379,10 @@ static RdmaWc translate(const VerbsQp *qp, const VerbsWqe *wqe,
         .port_num = RDMA_PORT_NUM,
     };
 
-    if (host->status == IBV_WC_SUCCESS || host->status == IBV_WC_LOC_PROT_ERR) {
-        if (wqe->status != RDMA_WC_SUCCESS) {
-            wc.status = wqe->status;
-        }
+    /* Hosts differ in the status of a request without valid memory. */
+    if (wqe->status != RDMA_WC_SUCCESS &&
+        host->status != IBV_WC_WR_FLUSH_ERR) {
+        wc.status = wqe->status;
     }
     if (host->status != IBV_WC_SUCCESS) {
         return wc;

@@ -533,13 +533,6 @@ static uint32_t *rkey_of(RdmaSendWr *wr)
     }
 }
 
-static void spoil_keys(RdmaSge *sge, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        sge[i].lkey = NO_KEY;
-    }
-}
-
 static void hold_back(RdmaHca *hca, RdmaHcaQp *qp)
 {
     qp->fault.held_back = true;
@@ -547,8 +540,7 @@ static void hold_back(RdmaHca *hca, RdmaHcaQp *qp)
     rdma_hca_qp_schedule(hca, qp);
 }
 
-bool rdma_hca_fault_send(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr,
-                         RdmaSge *sge)
+bool rdma_hca_fault_send(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr)
 {
     bool ud = is_datagram(qp);
     Work w = {
@@ -571,11 +563,7 @@ bool rdma_hca_fault_send(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr,
         wr->status = f->spec->u.completion_error.status;
         return true;
     case RDMA_FAULT_KIND_LOCAL_ACCESS:
-        spoil_keys(sge, wr->num_sge);
-        if (!wr->num_sge) {
-            /* No SGE has a key to replace: data is inline, or there is none. */
-            wr->status = RDMA_WC_LOC_PROT_ERR;
-        }
+        wr->status = RDMA_WC_LOC_PROT_ERR;
         return true;
     case RDMA_FAULT_KIND_REMOTE_ACCESS:
         *rkey_of(wr) = NO_KEY;
@@ -609,8 +597,7 @@ void rdma_hca_fault_put_back(RdmaHca *hca, RdmaHcaQp *qp)
     qp->fault.next_is_matched = hca->fault_points & RDMA_HCA_FAULT_AT_SEND;
 }
 
-void rdma_hca_fault_recv(RdmaHca *hca, RdmaHcaQp *qp, RdmaRecvWr *wr,
-                         RdmaSge *sge)
+void rdma_hca_fault_recv(RdmaHca *hca, RdmaHcaQp *qp, RdmaRecvWr *wr)
 {
     Work w = { .qp = qp, .opcode = RDMA_COMPLETION_OPCODE_RECV };
     const RdmaHcaFault *f = pick_fault(hca, RDMA_HCA_FAULT_AT_RECV, &w);
@@ -618,13 +605,8 @@ void rdma_hca_fault_recv(RdmaHca *hca, RdmaHcaQp *qp, RdmaRecvWr *wr,
     if (!f) {
         return;
     }
-    if (f->spec->kind == RDMA_FAULT_KIND_COMPLETION_ERROR) {
-        wr->status = f->spec->u.completion_error.status;
-    } else if (!wr->num_sge) {
-        wr->status = RDMA_WC_LOC_PROT_ERR;
-    } else {
-        spoil_keys(sge, wr->num_sge);
-    }
+    wr->status = f->spec->kind == RDMA_FAULT_KIND_COMPLETION_ERROR
+                 ? f->spec->u.completion_error.status : RDMA_WC_LOC_PROT_ERR;
 }
 
 RdmaHcaFault *rdma_hca_fault_complete(RdmaHca *hca, RdmaHcaQp *qp,

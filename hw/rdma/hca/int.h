@@ -116,12 +116,10 @@ void rdma_hca_faults_expire(RdmaHca *hca);
 /* The QP enters RESET, or its sends are flushed: undo all effects of faults. */
 void rdma_hca_fault_forget_qp(RdmaHcaQp *qp);
 /*
- * Apply a fault to a decoded send. @sge: the list of @wr, which a fault may
- * change. False if the fault holds the send back: qp->fault then has the
- * reason, and the QP is scheduled. Not for a QP in ERR.
+ * Apply a fault to a decoded send. False if the fault holds the send back:
+ * qp->fault then has the reason, and the QP is scheduled. Not for a QP in ERR.
  */
-bool rdma_hca_fault_send(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr,
-                         RdmaSge *sge);
+bool rdma_hca_fault_send(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr);
 /*
  * The backend puts the last send back. The same fault strikes that send when it
  * is taken again, and no other send earlier.
@@ -131,8 +129,7 @@ void rdma_hca_fault_put_back(RdmaHca *hca, RdmaHcaQp *qp);
  * Apply a fault to a decoded receive. @qp is NULL for an SRQ. A receive is
  * never held back.
  */
-void rdma_hca_fault_recv(RdmaHca *hca, RdmaHcaQp *qp, RdmaRecvWr *wr,
-                         RdmaSge *sge);
+void rdma_hca_fault_recv(RdmaHca *hca, RdmaHcaQp *qp, RdmaRecvWr *wr);
 /* The fault that strikes a completion, or NULL */
 RdmaHcaFault *rdma_hca_fault_complete(RdmaHca *hca, RdmaHcaQp *qp,
                                       const RdmaWc *wc);

@@ -26,7 +26,7 @@ bool rdma_hca_rq_next(RdmaHca *hca, RdmaHcaWq *wq, bool flush, RdmaRecvWr *wr)
     trace_rdma_hca_wq_post(hca->owner, wq->id, wq->kind, wr->wr_id, wr->status);
     if (unlikely(hca->fault_points & RDMA_HCA_FAULT_AT_RECV) && !flush &&
         wr->status == RDMA_WC_SUCCESS) {
-        rdma_hca_fault_recv(hca, qp, wr, hca->sge);
+        rdma_hca_fault_recv(hca, qp, wr);
     }
     if (!qp) {
         rdma_hca_wq_retire(hca, wq, 1);

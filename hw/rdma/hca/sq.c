@@ -55,7 +55,7 @@ static void drop_reg_pages(RdmaHca *hca, RdmaHcaInflight *inflight,
 static bool apply_send_fault(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr)
 {
     bool held_back = wr->status == RDMA_WC_SUCCESS &&
-                     !rdma_hca_fault_send(hca, qp, wr, hca->sge);
+                     !rdma_hca_fault_send(hca, qp, wr);
 
     if (wr->status != RDMA_WC_SUCCESS) {
         drop_reg_pages(hca, rdma_hca_wq_newest(&qp->sq), wr);

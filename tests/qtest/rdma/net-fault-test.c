@@ -127,7 +127,8 @@ static void test_each_status(NetKind kind)
 static void test_receive_error(NetKind kind)
 {
     NetPair p = fault_pair(kind);
-    RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND, 5, NULL);
+    RdmaSge sge = net_sge(&p.b, 0, 64);
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND, 5, &sge);
 
     fault_add(p.a.dev, "'id': 'f', 'kind': 'completion-error', "
               "'opcode': 'recv', 'after': 1, 'status': 'loc-prot-err'");
