@@ -19,7 +19,7 @@ from pathlib import Path
 # (build directory in BUILD, its product, pattern of our files there)
 BUILT = (
     ('qemu', 'device',
-     re.compile(r'/(hw/rdma/[\w-]+|hw/virtio/vhost-user-server|'
+     re.compile(r'/(hw/rdma(/[\w-]+)?|hw/virtio/vhost-user-server|'
                 r'backends/rdma(?!/roce/).*)/[^/]+\.c$|'
                 r'/hw/virtio/(virtio-rdma|vhost-user-rdma)[\w-]*\.c$')),
     ('guest/rdma-core/build', 'provider',

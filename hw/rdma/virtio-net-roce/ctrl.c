@@ -147,7 +147,7 @@ static void reply(NetRoce *s, VirtQueue *vq, const VirtQueueElement *elem,
     len = iov_from_buf(elem->in_sg, elem->in_num, 0, rsp,
                        ret ? 1 : 1 + rsp_len);
     virtqueue_push(vq, elem, len);
-    net_roce_vq_notify(s, vq);
+    rdma_vq_notify(&s->notify, vq);
 }
 
 /*

@@ -120,8 +120,8 @@ static void reset(NetRoce *s)
     rdma_hca_reset(&s->hca);
     net_roce_nic_reset(s);
     s->has_roce = false;
-    s->notify = s->notify_config = false;
-    bitmap_zero(s->notify_vqs, VIRTIO_QUEUE_MAX);
+    s->notify_config = false;
+    rdma_vq_notify_reset(&s->notify);
 }
 
 static void net_roce_reset(VirtIODevice *vdev)

@@ -12,9 +12,9 @@
 
 #include "hw/rdma/hca-vmstate.h"
 #include "hw/rdma/net-roce-abi.h"
+#include "hw/rdma/virtqueue.h"
 #include "hw/virtio/virtio.h"
 #include "net/net.h"
-#include "qemu/bitmap.h"
 #include "qemu/bswap.h"
 #include "qom/object.h"
 #include "rdma/work.h"
@@ -110,9 +110,8 @@ struct NetRoce {
     NetRoceAh *ahs;                 /* NET_ROCE_MAX_AH of them */
 
     /* Notifications for the driver when the backend is left */
-    bool notify;
+    RdmaVqNotify notify;
     bool notify_config;
-    DECLARE_BITMAP(notify_vqs, VIRTIO_QUEUE_MAX);
 };
 
 static inline NetRoce *net_roce_of(RdmaHca *hca)
@@ -157,8 +156,6 @@ void net_roce_put_cqe(NetRoceCqe *p, const RdmaWc *wc);
 
 /* vq.c: virtqueues, as queues of the core */
 
-/* Notify the driver of used buffers when the backend is left. */
-void net_roce_vq_notify(NetRoce *s, VirtQueue *vq);
 /* For RdmaHcaOps.flush(): send notifications. */
 void net_roce_vqs_flush(RdmaHca *hca);
 /* Set the form of a new or loaded object: the virtqueues of its number. */

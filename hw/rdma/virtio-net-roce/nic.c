@@ -49,7 +49,7 @@ static void put_frame(NetRoce *s, const struct iovec *iov, int iovcnt)
                            iov[i].iov_len);
     }
     virtqueue_push(vq, elem, size);
-    net_roce_vq_notify(s, vq);
+    rdma_vq_notify(&s->notify, vq);
 }
 
 /*
@@ -114,7 +114,7 @@ static void send_frames(NetRoce *s)
         n++;
     }
     if (n) {
-        net_roce_vq_notify(s, vq);
+        rdma_vq_notify(&s->notify, vq);
     }
     if (n == TX_FRAMES) {
         qemu_bh_schedule(s->nic_bh);

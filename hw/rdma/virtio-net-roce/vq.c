@@ -10,20 +10,9 @@
 #include "qemu/iov.h"
 #include "qemu/log.h"
 #include "qemu/rcu.h"
-#include "standard-headers/linux/virtio_ring.h"
-#include "system/dma.h"
 #include "int.h"
 
-/* A drain stops after these: a table of descriptors may be long. */
-#define DRAIN_DESCS (4 * VIRTQUEUE_MAX_SIZE)
-
 /* Virtqueues in general */
-
-void net_roce_vq_notify(NetRoce *s, VirtQueue *vq)
-{
-    set_bit(virtio_get_queue_index(vq), s->notify_vqs);
-    s->notify = true;
-}
 
 /* An MSI message may go to any address, and so reset the device. */
 void net_roce_vqs_flush(RdmaHca *hca)
@@ -35,18 +24,7 @@ void net_roce_vqs_flush(RdmaHca *hca)
         s->notify_config = false;
         virtio_notify_config(vdev);
     }
-    if (!s->notify) {
-        return;
-    }
-    s->notify = false;
-    for (unsigned n = find_first_bit(s->notify_vqs, VIRTIO_QUEUE_MAX);
-         n < VIRTIO_QUEUE_MAX;
-         n = find_next_bit(s->notify_vqs, VIRTIO_QUEUE_MAX, n + 1)) {
-        clear_bit(n, s->notify_vqs);
-        if (net_roce_is_active(s)) {
-            virtio_notify(vdev, net_roce_vq(s, n));
-        }
-    }
+    rdma_vq_notify_flush(&s->notify, hca, vdev);
 }
 
 int net_roce_vq_check(NetRoce *s, uint32_t n, uint32_t size)
@@ -68,38 +46,7 @@ int net_roce_vq_check(NetRoce *s, uint32_t n, uint32_t size)
  */
 static void rewind_ring(RdmaHca *hca, VirtQueue *vq)
 {
-    NetRoce *s = net_roce_of(hca);
-    VirtIODevice *vdev = VIRTIO_DEVICE(s);
-    const MemTxAttrs only_ram = { .memory = true };
-    const uint16_t idx = 0;
-    int n = virtio_get_queue_index(vq);
-
-    if (!net_roce_is_active(s) || !virtio_queue_ready(vq)) {
-        return;
-    }
-    address_space_write(vdev->dma_as, virtio_queue_get_used_addr(vdev, n) +
-                        offsetof(struct vring_used, idx), only_ram, &idx,
-                        sizeof(idx));
-    virtio_queue_set_last_avail_idx(vdev, n, 0);
-    virtio_queue_update_used_idx(vdev, n);
-    virtio_queue_invalidate_signalled_used(vdev, n);
-}
-
-/* Unmap the buffers of @elem: the used ring needs none of them. */
-static void unmap(NetRoce *s, VirtQueueElement *elem)
-{
-    AddressSpace *as = s->parent_obj.dma_as;
-
-    for (unsigned i = 0; i < elem->out_num; i++) {
-        dma_memory_unmap(as, elem->out_sg[i].iov_base, elem->out_sg[i].iov_len,
-                         DMA_DIRECTION_TO_DEVICE, elem->out_sg[i].iov_len);
-    }
-    for (unsigned i = 0; i < elem->in_num; i++) {
-        dma_memory_unmap(as, elem->in_sg[i].iov_base, elem->in_sg[i].iov_len,
-                         DMA_DIRECTION_FROM_DEVICE, 0);
-    }
-    elem->out_num = 0;
-    elem->in_num = 0;
+    rdma_vq_rewind(hca, VIRTIO_DEVICE(net_roce_of(hca)), vq);
 }
 
 /* Work queues */
@@ -128,9 +75,9 @@ static bool take(RdmaHca *hca, RdmaHcaWq *wq, uint32_t *place)
     memset(&s->wqe, 0, sizeof(s->wqe));
     iov_to_buf(t->elem->out_sg, t->elem->out_num, 0, &s->wqe, sizeof(s->wqe));
     t->len = iov_size(t->elem->out_sg, t->elem->out_num);
-    t->cost = (t->elem->out_num + t->elem->in_num) * RDMA_WORK_POLL;
+    t->cost = rdma_vq_elem_work(t->elem);
     *place = t->elem->index;
-    unmap(s, t->elem);
+    rdma_vq_unmap(VIRTIO_DEVICE(s), t->elem);
     return true;
 }
 
@@ -152,26 +99,12 @@ static void retire(RdmaHca *hca, RdmaHcaWq *wq, uint32_t count)
         virtqueue_fill(vq_of(wq), &elem, 0, i);
     }
     virtqueue_flush(vq_of(wq), count);
-    net_roce_vq_notify(net_roce_of(hca), vq_of(wq));
+    rdma_vq_notify(&net_roce_of(hca)->notify, vq_of(wq));
 }
 
 static bool count(RdmaHca *hca, const RdmaHcaWq *wq, uint32_t *n)
 {
-    NetRoce *s = net_roce_of(hca);
-    VirtIODevice *vdev = VIRTIO_DEVICE(s);
-    int index = virtio_get_queue_index(vq_of(wq));
-    uint16_t idx;
-
-    if (!virtio_queue_ready(vq_of(wq)) ||
-        !rdma_hca_read_ram(rdma_hca_ram(hca),
-                           virtio_queue_get_avail_addr(vdev, index) +
-                           offsetof(struct vring_avail, idx),
-                           &idx, sizeof(idx))) {
-        return false;
-    }
-    idx = le16_to_cpu(idx) - virtio_queue_get_last_avail_idx(vdev, index);
-    *n = idx;
-    return idx <= virtio_queue_get_num(vdev, index);
+    return rdma_vq_count(hca, VIRTIO_DEVICE(net_roce_of(hca)), vq_of(wq), n);
 }
 
 /*
@@ -195,28 +128,9 @@ static RdmaNext go_to_sleep(RdmaHca *hca, RdmaHcaWq *wq)
            virtio_queue_empty(vq_of(wq)) ? RDMA_NEXT_NONE : RDMA_NEXT_WR;
 }
 
-/* At most a ring: the driver may add buffers all the time. */
 static void drain(RdmaHca *hca, RdmaHcaWq *wq, uint32_t n)
 {
-    NetRoce *s = net_roce_of(hca);
-    uint32_t ndescs = 0;
-
-    while (n < VIRTQUEUE_MAX_SIZE && ndescs < DRAIN_DESCS) {
-        g_autofree VirtQueueElement *elem =
-            virtqueue_pop(vq_of(wq), sizeof(VirtQueueElement));
-
-        if (!elem) {
-            break;
-        }
-        ndescs += elem->out_num + elem->in_num;
-        rdma_work_pay(&hca->cmd_budget, RDMA_WORK_WR);
-        virtqueue_push(vq_of(wq), elem, 0);
-        n++;
-    }
-    rdma_work_pay(&hca->cmd_budget, ndescs * RDMA_WORK_POLL);
-    if (n) {
-        net_roce_vq_notify(s, vq_of(wq));
-    }
+    rdma_vq_drain(hca, vq_of(wq), n, &net_roce_of(hca)->notify);
 }
 
 static void wq_destroyed(RdmaHca *hca, RdmaHcaWq *wq)
@@ -285,7 +199,7 @@ static bool complete(RdmaHca *hca, RdmaHcaCq *core, const RdmaWc *wc,
         (cq->arm == NET_ROCE_ARM_SOLICITED &&
          (solicited || wc->status != RDMA_WC_SUCCESS))) {
         cq->arm = NET_ROCE_ARM_NONE;
-        net_roce_vq_notify(s, cq->vq);
+        rdma_vq_notify(&s->notify, cq->vq);
     }
     return true;
 }

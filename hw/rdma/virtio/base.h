@@ -156,21 +156,9 @@ void virtio_rdma_config_update(VirtIORdma *s);
 
 /* ring.c: virtqueues */
 
-/* The extra work of popping @elem, if it has many descriptors; otherwise 0 */
-uint32_t virtio_rdma_elem_work(const VirtQueueElement *elem);
-
-/*
- * Notify the driver of used buffers when the backend is left. Not at once,
- * because an MSI message may go to any address.
- */
-void virtio_rdma_vq_notify(VirtIORdma *s, VirtQueue *vq);
-/* Send these notifications. */
-void virtio_rdma_vqs_flush(VirtIORdma *s);
 /* Undo the last virtqueue_pop(), also of a chain of a packed ring. */
 void virtio_rdma_vq_unpop(VirtIORdma *s, VirtQueue *vq,
                           VirtQueueElement *elem);
-/* Unmap the buffers of @elem: the used ring needs none of them. */
-void virtio_rdma_vq_unmap(VirtIORdma *s, VirtQueueElement *elem);
 /*
  * Check that the driver has made no more buffers available than @vq has
  * entries. False: it has, and the device is broken from then on. This reads the
@@ -201,11 +189,6 @@ int virtio_rdma_vq_find_id(VirtIORdma *s, RdmaHcaTable *t,
                            uint32_t first, uint32_t end,
                            VirtIORdmaCheckId *check, const void *req,
                            uint32_t *id);
-/*
- * Count the buffers that are available and were not popped. False if the ring
- * is not set up, or is not in RAM.
- */
-bool virtio_rdma_ring_count(VirtIORdma *s, VirtQueue *vq, uint32_t *n);
 /* The object of virtqueue @n is gone: the driver must reset the virtqueue. */
 void virtio_rdma_vq_abandon(VirtIORdma *s, uint32_t n);
 /*

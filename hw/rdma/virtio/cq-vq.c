@@ -104,7 +104,7 @@ static bool take_vq_arm(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited)
 static void interrupt(VirtIORdma *s, VirtIORdmaCq *cq)
 {
     trace_virtio_rdma_cq_notify(s, cq->core.cqn);
-    virtio_rdma_vq_notify(s, cq->vq);
+    rdma_vq_notify(&s->notify, cq->vq);
 }
 
 static bool flush(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget)

@@ -283,7 +283,7 @@ static void answer(VirtIORdma *s, VirtQueue *vq, const VirtQueueElement *elem,
     /* A failed command may have room for less than the response. */
     len = virtio_rdma_codec_write(elem, buf, len);
     virtqueue_push(vq, elem, len);
-    virtio_rdma_vq_notify(s, vq);
+    rdma_vq_notify(&s->notify, vq);
 }
 
 /*

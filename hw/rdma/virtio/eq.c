@@ -104,7 +104,7 @@ static void run(VirtIORdma *s, VirtIORdmaCq *eq, uint32_t *budget)
         virtio_rdma_schedule(s, &s->sched_cqs);
     }
     if (pushed) {
-        virtio_rdma_vq_notify(s, eq->vq);
+        rdma_vq_notify(&s->notify, eq->vq);
     }
 }
 
@@ -209,7 +209,7 @@ void virtio_rdma_eqs_flush(RdmaHca *hca)
         fire_if_armed(s, cq);
     }
     if (virtio_rdma_may_use_vqs(s)) {
-        virtio_rdma_vqs_flush(s);
+        rdma_vq_notify_flush(&s->notify, &s->hca, VIRTIO_DEVICE(s));
         if (unlikely(s->parent_obj.broken && hca->running)) {
             qemu_bh_schedule(hca->bh);
         }

@@ -31,7 +31,7 @@ static bool push_event(VirtIORdma *s, const RdmaEvent *event, bool *used,
         if (!elem) {
             return false;
         }
-        rdma_work_pay(budget, RDMA_WORK_WR + virtio_rdma_elem_work(elem));
+        rdma_work_pay(budget, RDMA_WORK_WR + rdma_vq_elem_work(elem));
         room = iov_size(elem->in_sg, elem->in_num);
         fits = room >= size;
         if (fits) {
@@ -68,6 +68,6 @@ void virtio_rdma_events_run(VirtIORdma *s)
         virtio_rdma_schedule(s, &s->sched_events);
     }
     if (used) {
-        virtio_rdma_vq_notify(s, s->event_vq);
+        rdma_vq_notify(&s->notify, s->event_vq);
     }
 }

@@ -60,8 +60,7 @@ static void reset(VirtIORdma *s)
     s->sched_all = false;
     s->sched_cqs = false;
     s->sched_events = false;
-    s->notify = false;
-    bitmap_zero(s->notify_vqs, VIRTIO_QUEUE_MAX);
+    rdma_vq_notify_reset(&s->notify);
     rdma_backend_forget_pending(s->hca.backend, VIRTIO_RDMA_PENDING_VQS);
     bitmap_zero(s->reset_vqs, VIRTIO_QUEUE_MAX);
 }

@@ -78,9 +78,9 @@ static bool take(RdmaHca *hca, RdmaHcaWq *wq, uint32_t *place)
     virtio_rdma_codec_read(elem, s->scratch->wqe, s->scratch->wqe_room);
     t->elem = elem;
     t->len = iov_size(elem->out_sg, elem->out_num);
-    t->cost = virtio_rdma_elem_work(elem);
+    t->cost = rdma_vq_elem_work(elem);
     *place = place_of(elem);
-    virtio_rdma_vq_unmap(s, elem);
+    rdma_vq_unmap(VIRTIO_DEVICE(s), elem);
     return true;
 }
 
@@ -124,13 +124,13 @@ static void retire(RdmaHca *hca, RdmaHcaWq *wq, uint32_t count)
         form->ndescs -= elem.ndescs;
     }
     virtqueue_flush(form->vq, count);
-    virtio_rdma_vq_notify(virtio_rdma_of(hca), form->vq);
+    rdma_vq_notify(&virtio_rdma_of(hca)->notify, form->vq);
 }
 
 static bool count(RdmaHca *hca, const RdmaHcaWq *wq, uint32_t *n)
 {
-    return virtio_rdma_ring_count(virtio_rdma_of(hca), virtio_rdma_wq(wq)->vq,
-                                  n);
+    return rdma_vq_count(hca, VIRTIO_DEVICE(virtio_rdma_of(hca)),
+                         virtio_rdma_wq(wq)->vq, n);
 }
 
 /* A driver always kicks, so there is nothing to tell it. */
@@ -245,7 +245,7 @@ static void restore_order(VirtIORdma *s, const RdmaHcaWq *wq)
 
         same = elem && place_of(elem) == rdma_hca_wq_inflight(wq, i)->place;
         if (elem) {
-            virtio_rdma_vq_unmap(s, elem);
+            rdma_vq_unmap(VIRTIO_DEVICE(s), elem);
         }
     }
     if (!same) {

@@ -8,7 +8,7 @@
 #ifndef HW_VIRTIO_RDMA_H
 #define HW_VIRTIO_RDMA_H
 
-#include "hw/rdma/hca.h"
+#include "hw/rdma/virtqueue.h"
 #include "hw/virtio/virtio.h"
 #include "net/net.h"
 #include "qom/object.h"
@@ -95,8 +95,7 @@ struct VirtIORdma {
     /* Virtqueues whose object was destroyed, and that were not reset since */
     DECLARE_BITMAP(stale_vqs, VIRTIO_QUEUE_MAX);
     /* Virtqueues of which the driver is notified when the backend is left */
-    bool notify;
-    DECLARE_BITMAP(notify_vqs, VIRTIO_QUEUE_MAX);
+    RdmaVqNotify notify;
     /* Virtqueues with a host notifier */
     DECLARE_BITMAP(notifiers, VIRTIO_QUEUE_MAX);
 
