@@ -4,12 +4,13 @@ belong to network namespaces ("rdma system set netns exclusive")."""
 import re
 
 from lab import containers
-from lab.runner import Skip, ends_guests
+from lab.runner import Skip, ends_guests, slow
 
 GUESTS = {'extra': containers.two_more}
 SECONDS = 30
 
 
+@slow
 @ends_guests
 def test_containers_with_an_adapter_each(bench):
     if bench.stack == 'rxe':

@@ -4,7 +4,7 @@ check-pyverbs` runs all of them, on rxe as well."""
 import re
 
 from lab import pyverbs
-from lab.runner import Skip
+from lab.runner import Skip, slow
 
 GUESTS = {'smp': 2}
 SECONDS = 60
@@ -15,6 +15,7 @@ OWN = (r'^tests\.test_(?!mlx5|efa|odp|flow|parent_domain|tag_matching|rss|'
        r'cuda)')
 
 
+@slow
 def test_verbs(bench):
     pyverbs.prepare()
     results = pyverbs.run_in(bench.one, bench.stacks[bench.one], cm=False,

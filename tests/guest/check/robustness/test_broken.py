@@ -11,7 +11,7 @@ import time
 
 from lab import builds
 from lab.leaks import Watch
-from lab.runner import Skip
+from lab.runner import Skip, slow
 
 # The kernel fills all of its memory with a pattern when it boots.
 GUESTS = {'smp': 2, 'accel': ',tb-size=32', 'mem': '512M',
@@ -92,6 +92,7 @@ def test_direct_completion_queues_with_anything_in_them(bench):
               until=WRONG_CQE)
 
 
+@slow
 def test_event_queues_with_anything_in_them(bench):
     """The driver ignores events of CQs that were not armed or do not exist.
     Their size has to be right."""
