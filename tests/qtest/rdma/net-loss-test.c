@@ -99,6 +99,8 @@ static void test_rnr_timer_is_honoured(NetKind kind)
 static void test_slow_receiver_costs_no_naks(NetKind kind)
 {
     NetPair p = pair_with_counters(kind);
+    /* With rdma-verbs, the counter is that of the host's port. */
+    uint64_t naks_before = naks_received(&p);
 
     net_post_recv(&p.b, 0, 0, 0);
     for (int i = 0; i < 10; i++) {
@@ -115,7 +117,7 @@ static void test_slow_receiver_costs_no_naks(NetKind kind)
         qrdma_expect_wc(p.b.rcq, i, RDMA_WC_RECV, NULL);
         qrdma_expect_wc(p.a.scq, i, RDMA_WC_SEND, NULL);
     }
-    g_assert_cmpuint(naks_received(&p), <=, 1);
+    g_assert_cmpuint(naks_received(&p) - naks_before, <=, 1);
 }
 
 static void test_rnr_retry_runs_out(NetKind kind)
