@@ -167,3 +167,25 @@ void rdma_vq_rewind(RdmaHca *hca, VirtIODevice *vdev, VirtQueue *vq)
     virtio_queue_update_used_idx(vdev, n);
     virtio_queue_invalidate_signalled_used(vdev, n);
 }
+
+void rdma_vq_hide(RdmaVqHidden *hidden, VirtIODevice *vdev, uint32_t n)
+{
+    if (!virtio_queue_get_last_avail_idx(vdev, n)) {
+        hidden->descs[n] = virtio_queue_get_desc_addr(vdev, n);
+        virtio_queue_set_rings(vdev, n, 0, 0, 0);
+    }
+}
+
+void rdma_vq_show(RdmaVqHidden *hidden, VirtIODevice *vdev)
+{
+    for (uint32_t n = 0; n < VIRTIO_QUEUE_MAX; n++) {
+        if (hidden->descs[n]) {
+            virtio_queue_set_rings(vdev, n, hidden->descs[n],
+                                   virtio_queue_get_avail_addr(vdev, n),
+                                   virtio_queue_get_used_addr(vdev, n));
+            virtio_queue_set_last_avail_idx(vdev, n, 0);
+            virtio_queue_update_used_idx(vdev, n);
+        }
+    }
+    *hidden = (RdmaVqHidden) {};
+}

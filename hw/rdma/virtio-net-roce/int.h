@@ -108,6 +108,7 @@ struct NetRoce {
     uint32_t n_ahs;                 /* entries of @ahs that were ever used */
     uint32_t n_saved_ahs;           /* in a migration stream */
     NetRoceAh *ahs;                 /* NET_ROCE_MAX_AH of them */
+    RdmaVqHidden hidden;            /* during a load */
 
     /* Notifications for the driver when the backend is left */
     RdmaVqNotify notify;

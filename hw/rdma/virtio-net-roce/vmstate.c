@@ -115,6 +115,29 @@ static bool check_ahs(NetRoce *s)
     return true;
 }
 
+/* Virtqueues */
+
+static bool has_object(NetRoce *s, uint32_t n)
+{
+    uint32_t first_sq = NET_ROCE_SQ_VQ(s->max_cq, 0);
+
+    return n < first_sq
+           ? rdma_hca_table_get(&s->hca.cqs, n - NET_ROCE_CQ_VQ(0)) != NULL
+           : rdma_hca_table_get(&s->hca.qps, (n - first_sq) / 2) != NULL;
+}
+
+static void hide_vqs(NetRoce *s)
+{
+    uint32_t end = NET_ROCE_NUM_VQS(s->max_cq, s->max_qp);
+
+    s->hidden = (RdmaVqHidden) {};
+    for (uint32_t n = NET_ROCE_CQ_VQ(0); n < end; n++) {
+        if (!has_object(s, n)) {
+            rdma_vq_hide(&s->hidden, VIRTIO_DEVICE(s), n);
+        }
+    }
+}
+
 /* The device */
 
 static int pre_save(void *opaque)
@@ -141,6 +164,7 @@ static int post_load(void *opaque, int version_id)
         return -EINVAL;
     }
     s->n_ahs = s->n_saved_ahs;
+    hide_vqs(s);
     return 0;
 }
 
@@ -180,6 +204,7 @@ int net_roce_post_load(VirtIODevice *vdev)
             return -EINVAL;
         }
     }
+    rdma_vq_show(&s->hidden, vdev);
     /* The link of the destination may differ from that of the source. */
     net_roce_nic_check_link(s);
     return 0;

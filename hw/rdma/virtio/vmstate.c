@@ -120,12 +120,26 @@ static int pre_load(void *opaque)
     return 0;
 }
 
+/* Only with this layout, virtqueues start again when their object is gone. */
+static void hide_vqs_of_demo(VirtIORdma *s)
+{
+    uint32_t end = virtio_get_num_queues(VIRTIO_DEVICE(s));
+
+    s->hidden = (RdmaVqHidden) {};
+    for (uint32_t n = VIRTIO_RDMA_CQ_VQ(0); s->is_demo && n < end; n++) {
+        if (!virtio_rdma_cq_of_vq(s, n) && !virtio_rdma_wq_of_vq(s, n)) {
+            rdma_vq_hide(&s->hidden, VIRTIO_DEVICE(s), n);
+        }
+    }
+}
+
 static int post_load(void *opaque, int version_id)
 {
     if (!virtio_rdma_eqs_load(opaque)) {
         forget_loaded(opaque);
         return -EINVAL;
     }
+    hide_vqs_of_demo(opaque);
     return 0;
 }
 
@@ -253,6 +267,7 @@ int virtio_rdma_post_load(VirtIODevice *vdev)
 {
     VirtIORdma *s = VIRTIO_RDMA(vdev);
 
+    rdma_vq_show(&s->hidden, vdev);
     if (!check_features(s) || !check_cqs(s) || !check_rings(s)) {
         forget_loaded(s);
         return -EINVAL;

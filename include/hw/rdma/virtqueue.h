@@ -54,4 +54,18 @@ void rdma_vq_drain(RdmaHca *hca, VirtQueue *vq, uint32_t n,
  */
 void rdma_vq_rewind(RdmaHca *hca, VirtIODevice *vdev, VirtQueue *vq);
 
+/*
+ * Virtqueues without an object, during a load. Until the driver has set its
+ * available index of such a virtqueue to 0, virtio_load() would take the two
+ * indices for an error of the driver, and break the device.
+ */
+typedef struct RdmaVqHidden {
+    uint64_t descs[VIRTIO_QUEUE_MAX];
+} RdmaVqHidden;
+
+/* Before virtio_load() checks @n; only if the device is at index 0 there. */
+void rdma_vq_hide(RdmaVqHidden *hidden, VirtIODevice *vdev, uint32_t n);
+/* After virtio_load(), for all that were hidden */
+void rdma_vq_show(RdmaVqHidden *hidden, VirtIODevice *vdev);
+
 #endif

@@ -92,6 +92,7 @@ struct VirtIORdma {
     bool ioeventfd;                 /* the transport wants host notifiers */
 
     uint16_t vq_seen[VIRTIO_QUEUE_MAX]; /* for virtio_rdma_ring_check() */
+    RdmaVqHidden hidden;            /* virtqueues, during a load */
     /* Virtqueues whose object was destroyed, and that were not reset since */
     DECLARE_BITMAP(stale_vqs, VIRTIO_QUEUE_MAX);
     /* Virtqueues of which the driver is notified when the backend is left */

@@ -429,13 +429,20 @@ static void test_demo_rewinds(void)
 {
     g_autoptr(Trip) t = new_demo(NULL);
     NetEnd *a = &t->p.a;
+    QRdmaRing *sq = a->qp->sq.ring;
+    QRdmaRing *cq = a->scq->ring;
 
     trip_travel_on(t, 0, 2, leave_in_turns);
     trip_move(t, 0, NULL);
     assert_ok(qrdma_destroy_qp(a->qp));
     assert_ok(qrdma_destroy_cq(a->scq));
     assert_ok(qrdma_destroy_cq(a->rcq));
+    /* A driver that starts the rings again only when it uses them */
+    qrdma_ring_set_avail_idx(sq, 5000);
+    qrdma_ring_set_avail_idx(cq, 5000);
     trip_move(t, 0, NULL);
+    qrdma_ring_set_avail_idx(sq, 0);
+    qrdma_ring_set_avail_idx(cq, 0);
     a->scq = qrdma_create_cq(a->dev, 64);
     a->rcq = qrdma_create_cq(a->dev, 64);
     a->qp = qrdma_create_qp(a->pd, a->scq, a->rcq, RDMA_QPT_RC);

@@ -89,6 +89,40 @@ static void test_handles(void)
     assert_ack(qroce_id_cmd(p.a.dev, NET_ROCE_CMD_DESTROY_PD, p.a.pdn));
 }
 
+/*
+ * Virtqueues whose objects are gone, and whose available index the driver has
+ * not set to 0 yet
+ */
+static void test_destroyed(void)
+{
+    g_auto(NrPair) p = nr_pair_new(RDMA_QPT_RC);
+    QRoceRing *const rings[] = { p.a.qp.sq, p.a.scq.ring };
+
+    for (int i = 0; i < p.a.qp.sq->pci.vq.size + 10; i++) {
+        nr_post(&p.a, RDMA_WR_RDMA_WRITE, i, 8, &p.b.mr);
+        nr_expect_wc(&p.a, &p.a.scq, i, NET_ROCE_WC_RDMA_WRITE);
+    }
+    assert_ack(qroce_id_cmd(p.a.dev, NET_ROCE_CMD_DESTROY_QP, p.a.qp.qpn));
+    assert_ack(qroce_id_cmd(p.a.dev, NET_ROCE_CMD_DESTROY_CQ, p.a.scq.cqn));
+    assert_ack(qroce_destroy_qp(p.b.dev, &p.b.qp));
+    move(&p);
+    for (size_t i = 0; i < ARRAY_SIZE(rings); i++) {
+        qroce_ring_restart(p.a.dev, rings[i]);
+    }
+    p.a.scq = qroce_create_cq(p.a.dev, 32);
+    p.a.qp = qroce_create_qp(p.a.dev, p.a.pdn, &p.a.scq, &p.a.rcq,
+                             RDMA_QPT_RC);
+    p.b.qp = qroce_create_qp(p.b.dev, p.b.pdn, &p.b.scq, &p.b.rcq,
+                             RDMA_QPT_RC);
+    nr_connect(&p.a, &p.b);
+    nr_fill(&p.a, 0, LEN, 1);
+    nr_recv(&p.b, 2, LEN, LEN);
+    nr_post(&p.a, RDMA_WR_SEND, 1, LEN, NULL);
+    wait_for(&p.b, &p.b.rcq, 2, NET_ROCE_WC_RECV);
+    wait_for(&p.a, &p.a.scq, 1, NET_ROCE_WC_SEND);
+    nr_assert_filled(&p.b, LEN, LEN, 1);
+}
+
 /* A destination that differs is named. */
 static void test_refuse(void)
 {
@@ -135,6 +169,7 @@ static void test_spoilt(void)
 const QRdmaTest net_roce_migrate_tests[] = {
     { "live", test_live },
     { "handles", test_handles },
+    { "destroyed", test_destroyed },
     { "refuse", test_refuse },
     { "spoilt", test_spoilt },
     { }
