@@ -12,6 +12,12 @@
 #include "qemu/rcu.h"
 #include "int.h"
 
+/*
+ * The backend pays the same for each completion, so this bounds the time that a
+ * completion takes.
+ */
+#define MAX_CQE_DESCS 16
+
 /* Virtqueues in general */
 
 /* An MSI message may go to any address, and so reset the device. */
@@ -172,6 +178,23 @@ void net_roce_qp_start(NetRoce *s, RdmaHcaQp *qp)
 
 /* Completion queues */
 
+/* Can a CQE be written to @elem? @room: its writable bytes */
+static bool check_buffer(const NetRoceCq *cq, const VirtQueueElement *elem,
+                         size_t room)
+{
+    unsigned ndescs = elem ? elem->out_num + elem->in_num : 0;
+
+    if (room >= sizeof(NetRoceCqe) && ndescs <= MAX_CQE_DESCS) {
+        return true;
+    }
+    qemu_log_mask(LOG_GUEST_ERROR, "virtio-net-roce: CQ %u overruns: a "
+                  "completion needs a buffer of %zu writable bytes and at most "
+                  "%u descriptors, and the driver has %s of %zu bytes and %u "
+                  "descriptors\n", cq->core.cqn, sizeof(NetRoceCqe),
+                  MAX_CQE_DESCS, elem ? "one" : "none", room, ndescs);
+    return false;
+}
+
 static bool complete(RdmaHca *hca, RdmaHcaCq *core, const RdmaWc *wc,
                      bool solicited)
 {
@@ -182,11 +205,7 @@ static bool complete(RdmaHca *hca, RdmaHcaCq *core, const RdmaWc *wc,
     size_t room = elem ? iov_size(elem->in_sg, elem->in_num) : 0;
     NetRoceCqe cqe;
 
-    if (!elem || room < sizeof(cqe)) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-net-roce: CQ %u overruns: a "
-                      "completion needs a buffer of %zu writable bytes, and "
-                      "the driver has %s\n", core->cqn, sizeof(cqe),
-                      elem ? "a smaller one" : "none");
+    if (!check_buffer(cq, elem, room)) {
         if (elem) {
             virtqueue_unpop(cq->vq, elem, 0);
         }

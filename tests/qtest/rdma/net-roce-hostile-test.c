@@ -2,6 +2,7 @@
 /* virtio-net-roce: drivers that break the rules. */
 #include "qemu/osdep.h"
 #include "net-roce-test.h"
+#include "standard-headers/linux/virtio_ring.h"
 
 /* The bytes of each command besides its head, and of its reply besides ACK */
 static const struct {
@@ -360,6 +361,49 @@ static void test_indices(void)
     qroce_create_pd(d);
 }
 
+/*
+ * A buffer for a completion with @data descriptors: very many would take long
+ * for each completion.
+ */
+static void test_cqe_descs(const void *data)
+{
+    enum { MAX_DESCS = 16 };
+    uint32_t n_descs = GPOINTER_TO_UINT(data);
+    uint32_t len = DIV_ROUND_UP(sizeof(NetRoceCqe), n_descs);
+    g_autoptr(QRoce) d = nr_alone();
+    NrEnd e = nr_end_new(d, RDMA_QPT_RC);
+    uint64_t ring = e.scq.ring->pci.vq.desc;
+    uint64_t table = guest_alloc(&d->host->alloc,
+                                 n_descs * sizeof(struct vring_desc));
+    struct vring_desc indirect = {
+        .addr = table,
+        .len = n_descs * sizeof(struct vring_desc),
+        .flags = VRING_DESC_F_INDIRECT,
+    };
+
+    for (uint32_t i = 0; i < n_descs; i++) {
+        struct vring_desc desc = {
+            .addr = e.scq.ring->buf + i * len,
+            .len = len,
+            .flags = VRING_DESC_F_WRITE |
+                     (i + 1 < n_descs ? VRING_DESC_F_NEXT : 0),
+            .next = i + 1,
+        };
+
+        qtest_memwrite(d->host->qts, table + i * sizeof(desc), &desc,
+                       sizeof(desc));
+    }
+    qtest_memwrite(d->host->qts, ring, &indirect, sizeof(indirect));
+    nr_connect(&e, &e);
+    nr_post(&e, RDMA_WR_RDMA_WRITE, 1, 8, &e.mr);
+    if (n_descs <= MAX_DESCS) {
+        nr_expect_wc(&e, &e.scq, 1, NET_ROCE_WC_RDMA_WRITE);
+    } else {
+        qrdma_wait_until(d, qroce_query_qp(d, e.qp.qpn).qp_state ==
+                         RDMA_QPS_ERR);
+    }
+}
+
 /* No object without its virtqueue */
 static void test_no_virtqueues(void)
 {
@@ -392,6 +436,9 @@ const QRdmaTest net_roce_hostile_tests[] = {
     { "wqes", test_wqes },
     { "recv-wqes", test_recv_wqes },
     { "indices", test_indices },
+    { "cqe-descs", .run_case = test_cqe_descs, .data = GUINT_TO_POINTER(16) },
+    { "cqe-descs-too-many", .run_case = test_cqe_descs,
+      .data = GUINT_TO_POINTER(17) },
     { "no-virtqueues", test_no_virtqueues },
     { }
 };
