@@ -4,6 +4,7 @@
  */
 #include "qemu/osdep.h"
 #include "hw/qdev-properties.h"
+#include "net/eth.h"
 #include "qapi/error.h"
 #include "qemu/host-utils.h"
 #include "int.h"
@@ -43,9 +44,13 @@ bool net_roce_conf_check(NetRoce *s, Error **errp)
     const NetRoceConf *c = &s->conf;
     uint64_t queues = NET_ROCE_NUM_VQS((uint64_t)c->max_cq,
                                        (uint64_t)c->max_qp);
+    g_autofree char *mac = qemu_mac_strdup_printf(c->nic.macaddr.a);
 
     if (!c->nic.peers.ncs[0]) {
         error_setg(errp, "the device needs a netdev, for a NIC and for RoCE");
+    } else if (is_multicast_ether_addr(c->nic.macaddr.a)) {
+        error_setg(errp, "mac=%s is a multicast address, but must be a unicast "
+                   "one", mac);
     } else if (c->host_mtu < MIN_MTU) {
         error_setg(errp, "host_mtu=%u is out of range: it must be between %u "
                    "and %u", c->host_mtu, MIN_MTU, UINT16_MAX);

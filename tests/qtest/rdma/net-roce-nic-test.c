@@ -194,6 +194,18 @@ static void test_stopped(void)
     send_to_wire(&n, 8);
 }
 
+/* Neither a NIC nor a port of RoCE can have a multicast address. */
+static void test_bad_mac(void)
+{
+    g_autoptr(QRdmaHost) host = qrdma_host_start(
+        "-netdev hubport,id=n0,hubid=0");
+
+    qrdma_qmp_refused(host->qts, "{'execute': 'device_add', 'arguments': "
+                      "{'driver': 'virtio-net-roce-pci', 'netdev': 'n0', "
+                      "'mac': '01:00:5e:00:00:01'}}",
+                      "mac=01:00:5e:00:00:01 is a multicast address");
+}
+
 const QRdmaTest net_roce_nic_tests[] = {
     { "config", test_config },
     { "frames", .run_case = test_frames, .data = GUINT_TO_POINTER(0) },
@@ -204,5 +216,6 @@ const QRdmaTest net_roce_nic_tests[] = {
     { "link", test_link },
     { "classes", test_classes },
     { "stopped", test_stopped },
+    { "bad-mac", test_bad_mac },
     { }
 };
