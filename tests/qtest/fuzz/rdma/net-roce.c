@@ -149,11 +149,12 @@ static uint32_t create_cq(bool checked)
     return create(NET_ROCE_CMD_CREATE_CQ, &req, sizeof(req), checked);
 }
 
+/* @cqn: also of a CQ that could not be created, and may have no ring */
 static void refill_cq(uint32_t cqn, unsigned n)
 {
     FuzzRing *r = &fuzz_guest.ring[NET_ROCE_CQ_VQ(cqn) % FUZZ_MAX_VQS];
 
-    while (n--) {
+    for (; r->size && n; n--) {
         QRdmaDesc desc = { fuzz_ring_buffer(r), sizeof(NetRoceCqe), true };
 
         fuzz_ring_put(r, &desc, 1);
