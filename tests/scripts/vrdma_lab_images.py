@@ -29,7 +29,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(TOP / 'tools' / 'lab'))
 
 from guestkit import (agent, diskboot, diskread, disks,    # noqa: E402
-                      kernel, suites, vm)
+                      kernel, providers, suites, vm)
 from guestkit.paths import LabError    # noqa: E402
 from vrdma_lab import client, confine, images, session    # noqa: E402
 
@@ -97,11 +97,15 @@ class Images(Case):
         for text, told in (
                 ('Ubuntu 24.04', {'os': {'ID': 'ubuntu', 'VERSION_ID': '24.04',
                                          'PRETTY_NAME': 'Ubuntu 24.04'}}),
-                ('Debian 12 or 13', {'os': {'ID': 'debian'}}),
+                ('Debian 12, 13 or testing', {'os': {'ID': 'debian'}}),
                 ('python3', {'python': None}),
                 ('systemd', {'systemd': None})):
             with self.assertRaisesRegex(LabError, text):
                 self.disk(**told)
+
+    def test_a_system_of_testing_has_a_name_and_no_number(self):
+        disk = self.disk(os={'ID': 'debian', 'VERSION_CODENAME': 'forky'})
+        self.assertEqual(disk.suite, 'forky')
 
     def test_kernels_that_cannot_have_the_driver_are_told(self):
         diskboot.check_kernel(self.disk())
@@ -123,19 +127,6 @@ class Images(Case):
         self.assertIsNone(disk.installed('gone'))
         self.assertIsNone(disk.installed('ibverbs1'))
 
-    def test_a_provider_that_does_not_fit_is_told(self):
-        library = self.base / 'provider.so'
-        library.write_bytes(b'\0GLIBC_2.2.5\0GLIBC_2.34\0GLIBC_2.4\0')
-        self.status(libc6='2.36-9+deb12u14', libibverbs1='56.1-1')
-        diskboot.check_provider(self.disk(), library)
-        self.status(libc6='2.33-1')
-        with self.assertRaisesRegex(LabError,
-                                    'libc6 is 2.33-1.*at least 2.34'):
-            diskboot.check_provider(self.disk(), library)
-        self.status(libc6='2.41-12', libibverbs1='65.0-1')
-        with self.assertRaisesRegex(LabError, 'at most 56'):
-            diskboot.check_provider(self.disk(), library)
-
     def test_there_is_one_for_all_guests_or_one_for_each(self):
         self.assertEqual(images.count([], None), 2)
         self.assertEqual(images.count(['a'], None), 2)
@@ -143,6 +134,101 @@ class Images(Case):
         self.assertEqual(images.count(['a'], 5), 5)
         with self.assertRaisesRegex(LabError, '2 times.*once for each'):
             images.count(['a', 'b'], 3)
+
+
+class Providers(Case):
+    """Which provider the guests of an image have."""
+
+    def setUp(self):
+        super().setUp()
+        self.status(libc6='2.36-9+deb12u14')
+        for at in ('PROVIDER', 'UNPACKED', 'STATE', 'SETTINGS'):
+            patched = mock.patch.object(providers, at, self.base / at)
+            patched.start()
+            self.addCleanup(patched.stop)
+
+    def add(self, at, abi):
+        """Make a provider for an ABI in a directory."""
+        path = self.base / at
+        path.mkdir(parents=True, exist_ok=True)
+        path /= f'libvirtio_rdma-rdmav{abi}.so'
+        path.write_bytes(b'\0GLIBC_2.2.5\0GLIBC_2.34\0GLIBC_2.4\0')
+        return path
+
+    def library(self, packages=None):
+        return providers.files(self.disk(), packages)[0]
+
+    def from_packages(self):
+        return mock.patch.multiple(
+            providers, INSTALLED=True,
+            provider_dir=lambda: str(self.base / 'system'))
+
+    def test_releases_of_rdma_core_have_a_private_abi(self):
+        for version, abi in (('34.0-1', 34), ('44.0-2', 34), ('56.1-1', 34),
+                             ('62.0-1', 59), ('64.0-1', 64), ('65.0-1.1', 65)):
+            self.assertEqual(providers.abi_of(self.disk(), version), abi)
+        for version in ('33.2-1', '66.0-1'):
+            with self.assertRaisesRegex(
+                    LabError, f'{version}, but .* rdma-core 34 to 65'):
+                providers.abi_of(self.disk(), version)
+
+    def test_a_guest_has_the_one_that_its_libibverbs_loads(self):
+        both = self.add('PROVIDER', 34), self.add('PROVIDER', 65)
+        for version, library in (('44.0-2', both[0]), ('65.0-1', both[1]),
+                                 (None, both[0])):
+            self.status(libc6='2.43-7', libibverbs1=version)
+            self.assertEqual(self.library(), library)
+
+    def test_packages_to_install_decide_for_libibverbs(self):
+        self.add('PROVIDER', 34)
+        library = self.add('PROVIDER', 65)
+        self.add('debs', 1)
+        (self.base / 'debs' / 'libibverbs1_65.0-1.1_amd64.deb').touch()
+        self.assertEqual(self.library(self.base / 'debs'), library)
+
+    def test_a_source_tree_builds_it_from_the_first_release(self):
+        self.add('PROVIDER', 34)
+        self.status(libc6='2.43-7', libibverbs1='65.2-1')
+        library = self.add('made', 65)
+        with mock.patch.object(providers.driver, 'compile_provider',
+                               return_value=[library]) as make:
+            self.assertEqual(self.library(), library)
+            make.assert_called_once_with(65, self.base / 'STATE/provider-65')
+            self.status(libc6='2.43-7', libibverbs1='56.1-1')
+            (self.base / 'PROVIDER' / 'libvirtio_rdma-rdmav34.so').unlink()
+            self.add('PROVIDER', 65)
+            self.library()
+            self.assertEqual(make.call_args.args[0], '56.1')
+
+    def test_a_source_tree_without_any_is_told(self):
+        with self.assertRaisesRegex(LabError, 'run "make guest"'):
+            self.library()
+
+    def test_packages_of_providers_are_installed_or_unpacked(self):
+        self.status(libc6='2.43-7', libibverbs1='65.0-1')
+        self.add('system', 34)
+        (self.base / 'SETTINGS').touch()
+        with self.from_packages():
+            with self.assertRaisesRegex(
+                    LabError, 'libibverbs is 65.0-1.*private ABI 65.*dpkg -x '
+                    'ibverbs-provider-virtio-rdma-abi65_.*UNPACKED'):
+                self.library()
+            library = self.add('UNPACKED/usr/lib/x86_64-linux-gnu/libibverbs',
+                               65)
+            self.assertEqual(self.library(), library)
+
+    def test_no_package_of_a_provider_is_told(self):
+        with self.from_packages(), self.assertRaisesRegex(
+                LabError, 'install the package ibverbs-provider-virtio-rdma$'):
+            self.library()
+
+    def test_one_that_needs_a_newer_c_library_is_told(self):
+        self.add('PROVIDER', 34)
+        self.library()
+        self.status(libc6='2.33-1')
+        with self.assertRaisesRegex(LabError,
+                                    'libc6 is 2.33-1.*at least 2.34'):
+            self.library()
 
 
 class Hostile(Case):

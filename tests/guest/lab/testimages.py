@@ -14,10 +14,11 @@ IMAGES = BUILD / 'images'
 SCRIPT = TOP / 'scripts' / 'make-image.sh'
 TOOLS = ('debootstrap', 'sfdisk', 'mkfs.vfat', 'qemu-img')
 PROGRAMS = ('ibverbs-utils', 'rdmacm-utils', 'perftest')
-# (file, packages): one image has programs that use RDMA, one none, as Debian's
-# have
+# (file, packages): one image has programs that use RDMA, the others none, as
+# Debian's have
 KINDS = {'bookworm': ('bookworm.raw', PROGRAMS),
-         'trixie': ('trixie.qcow2', ())}
+         'trixie': ('trixie.qcow2', ()),
+         'testing': ('testing.qcow2', ())}
 
 
 def _make(suite, path, packages):

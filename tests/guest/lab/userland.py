@@ -4,8 +4,7 @@ built for its libibverbs. The kernel and its driver stay those of the guest."""
 import functools
 import re
 
-from guestkit import buildroot
-from guestkit.driver import PROVIDER_SCRIPT, run_logged
+from guestkit import buildroot, driver
 from guestkit.paths import STATE, LabError, Unavailable, say, state_lock
 
 from .runner import Skip
@@ -31,18 +30,14 @@ def version(root):
 
 def _add_provider(root):
     """Build the provider for a root, and install it there."""
-    out, release = root / 'provider', version(root)
-    run_logged(f'the provider for rdma-core {release}',
-               root.with_suffix('.log'),
-               ['env', f'RDMA_CORE={release}', str(PROVIDER_SCRIPT), str(out),
-                str(STATE / f'rdma-core-{release}')])
-    library, = out.glob('libvirtio_rdma-rdmav*.so')
+    library, settings = driver.compile_provider(
+        version(root).split('.', maxsplit=1)[0], root / 'provider')
     peers = list((root / LIBRARIES / 'libibverbs').glob(
         'librxe-rdmav*.so'))
     assert [path.name.replace('librxe', 'libvirtio_rdma')
             for path in peers] == [library.name], (peers, library)
     for path, folder in ((library, f'{LIBRARIES}/libibverbs'),
-                         (out / 'virtio_rdma.driver', DRIVERS)):
+                         (settings, DRIVERS)):
         at = root / folder / path.name
         at.unlink(missing_ok=True)
         at.write_bytes(path.read_bytes())

@@ -24,6 +24,7 @@ diskread   reads a disk image, which may be hostile
 disks      formats and contents of disk images
 diskboot   guests that boot from disk images
 diskpackages  packages to install in such guests
+providers  the provider for such guests
 
 Programs in inside/ run in guests.
 """

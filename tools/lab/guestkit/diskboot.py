@@ -8,14 +8,12 @@ not change. The driver is compiled for the image's kernel, with headers of the
 same version from Debian's archive.
 """
 import hashlib
-import re
 
 from . import diskread, disks, driver, kernel, suites
 from .kernel import read_info, write_info
 from .paths import INSIDE, LabError, say, state_lock
 
 PLACE = '/run/vrdma-lab'        # in guests
-LAST_ABI = 56                   # last rdma-core with our provider's ABI
 
 INIT = kernel.INIT_BEGIN + r'''
 param() { sed -n "s|.*lab\.$1=\([^ ]*\).*|\1|p" /proc/cmdline; }
@@ -168,25 +166,6 @@ def compile_driver(disk):
         return driver.compile_module(
             f'{disk.release} {version}', info['tree'], inside,
             _place('driver', disk, version))
-
-
-def _number(version):
-    return [int(n) for n in re.findall(r'\d+', version)]
-
-
-def check_provider(disk, library):
-    """Require that the image's libibverbs, if it has one, can load it."""
-    ibverbs = disk.installed('libibverbs1')
-    if ibverbs and _number(ibverbs)[0] > LAST_ABI:
-        raise LabError(f'--image {disk.path}: its libibverbs is {ibverbs}, '
-                       f'but the provider fits at most {LAST_ABI}')
-    libc = disk.installed('libc6') or '0'
-    wants = max((found.decode() for found in re.findall(
-        rb'GLIBC_([\d.]+)\0', library.read_bytes())), key=_number)
-    if _number(libc) < _number(wants):
-        raise LabError(f'--image {disk.path}: its libc6 is {libc}, but the '
-                       "provider of this machine's Debian needs at least "
-                       f'{wants}. Build the provider on the older Debian')
 
 
 def _files(directory, provider, module):

@@ -17,6 +17,7 @@ IMAGES = STATE / 'images'
 # Increase it when the layout of the kept files changes.
 LAYOUT = 2
 RELEASES = {'12': 'bookworm', '13': 'trixie'}
+TESTING = 'forky'       # its os-release has no number
 FLAVOURS = '"generic" or "nocloud"'
 
 # Bytes of all modules together, decompressed
@@ -144,7 +145,7 @@ class Disk:
         diskread.check_facts(told)
         self.path, self.format = path, kind
         self.root, self.type = told['device'], told['type']
-        self.suite = RELEASES[told['os']['VERSION_ID']]
+        self.suite = suite_of(told['os'])
         self.release = told.get('release')
         self.has_rdma = 'rdma' in told
         self.vmlinux, self.status = kept / 'vmlinux', kept / 'status'
@@ -160,14 +161,23 @@ class Disk:
                      if fields['Package'] == package), None)
 
 
+def suite_of(system):
+    """Debian's name for the release of a system, or None if the lab cannot
+    boot it. @system: the values of its os-release"""
+    if system.get('ID') != 'debian':
+        return None
+    if system.get('VERSION_CODENAME') == TESTING:
+        return TESTING
+    return RELEASES.get(system.get('VERSION_ID'))
+
+
 def check(path, told):
     """Require an operating system that guests can boot."""
     system = told['os']
-    if system.get('ID') != 'debian' or \
-            system.get('VERSION_ID') not in RELEASES:
+    if not suite_of(system):
         raise LabError(f'--image {path}: this is '
                        f'{system.get("PRETTY_NAME", "not Debian")}; an image '
-                       'has to be of Debian 12 or 13')
+                       'has to be of Debian 12, 13 or testing')
     for name, what in (('systemd', 'systemd'), ('python', 'Python (the '
                                                 'package python3)')):
         if name not in told:

@@ -7,7 +7,7 @@ import subprocess
 
 from . import kernel
 from .arch import NATIVE
-from .paths import INSTALLED, TOP, LabError, say, state_lock
+from .paths import INSTALLED, STATE, TOP, LabError, say, state_lock
 
 DRIVER = TOP / 'guest' / 'linux'
 PROVIDER_SCRIPT = TOP / 'guest' / 'rdma-core' / 'build.sh'
@@ -64,6 +64,17 @@ def module(series, arch=NATIVE):
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(made, target)
     return target
+
+
+def compile_provider(release, out):
+    """Build the provider for a release of rdma-core, such as 65, into a
+    directory, and return its files. The caller holds state_lock()."""
+    run_logged(f'the provider for rdma-core {release}',
+               out.with_name(f'{out.name}.log'),
+               ['env', f'RDMA_CORE={release}', str(PROVIDER_SCRIPT), str(out),
+                str(STATE / f'rdma-core-{release}')])
+    library, = out.glob('libvirtio_rdma-rdmav*.so')
+    return [library, out / 'virtio_rdma.driver']
 
 
 def provider(arch=NATIVE):

@@ -350,9 +350,9 @@ def add_up(commands):
     up.add_argument('guests', type=int, nargs='?',
                     help='number of guests (default: 2)')
     up.add_argument('--image', action='append', default=[], metavar='FILE',
-                    help='boot this disk image of Debian 12 or 13 instead of '
-                         "this machine's root; give it once for all guests, "
-                         'or once for each')
+                    help='boot this disk image of Debian 12, 13 or testing '
+                         "instead of this machine's root; give it once for "
+                         'all guests, or once for each')
     up.add_argument('--install', type=packages, action='append', default=[],
                     metavar='PACKAGE,...',
                     help='with --image, install these packages of Debian if '

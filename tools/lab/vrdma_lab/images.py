@@ -4,9 +4,9 @@ that they need, and how they boot."""
 from dataclasses import dataclass
 from pathlib import Path
 
-from guestkit import diskboot, diskpackages, disks, kernel
+from guestkit import diskboot, diskpackages, disks, kernel, providers
 from guestkit.disks import Disk
-from guestkit.paths import INSTALLED, MODULES, PROVIDER, LabError, provider_dir
+from guestkit.paths import INSTALLED, MODULES, LabError
 
 from . import installed
 
@@ -16,21 +16,8 @@ class Source:
     """The files that a guest boots from."""
     disk: Disk
     module: Path        # the driver, if the lab has to bring it
+    provider: list      # the files of the provider, if it has virtio-rdma
     packages: Path      # a directory of packages to install
-
-
-def provider_files():
-    """The files of the built or installed provider for libibverbs."""
-    libraries, settings = PROVIDER, PROVIDER
-    if INSTALLED:
-        libraries, settings = Path(provider_dir()), Path('/etc/libibverbs.d')
-    found = sorted(libraries.glob('libvirtio_rdma-rdmav*.so'))
-    if not found:
-        raise LabError(f'no provider in {libraries}: ' + (
-            'install the package ibverbs-provider-virtio-rdma'
-            if INSTALLED else 'run "make guest" in the source tree of '
-            'virtio-rdma'))
-    return [found[0], settings / 'virtio_rdma.driver']
 
 
 def _reader(series):
@@ -64,21 +51,20 @@ def sources(plan, series):
                        'images there. Set XDG_CACHE_HOME, or BUILD_DIR in a '
                        'source tree, to another directory') from e
     driver = plan.stack == 'virtio-rdma'
-    provider = provider_files() if driver else []
     found = {}
     for path in dict.fromkeys(plan.images):
         disk = disks.read(path, lambda: _reader(series))
-        for library in provider[:1]:
-            diskboot.check_provider(disk, library)
-        module = None
         if not plan.series:
             diskboot.check_kernel(disk)
+        packages = diskpackages.fetch(disk, plan.packages) \
+            if plan.packages else None
+        provider = providers.files(disk, packages) if driver else []
+        module = None
+        if not plan.series:
             module = diskboot.compile_driver(disk) if driver else None
         elif driver and not INSTALLED:
             module = MODULES / plan.series / 'virtio_rdma.ko'
-        packages = diskpackages.fetch(disk, plan.packages) \
-            if plan.packages else None
-        found[path] = Source(disk, module, packages)
+        found[path] = Source(disk, module, provider, packages)
     each = plan.images if len(plan.images) > 1 else plan.images * plan.guests
     return [found[path] for path in each]
 
@@ -87,10 +73,9 @@ def boots(plan, directory, other):
     """A Boot for each guest of a plan. @directory: for generated files;
     @other: the kernel.Kernel of a plan that names one."""
     made = {}
-    provider = provider_files() if plan.stack == 'virtio-rdma' else []
     for source in plan.sources:
         key = id(source)
         made[key] = made.get(key) or diskboot.prepare(
-            source.disk, directory / f'image{len(made)}', provider,
+            source.disk, directory / f'image{len(made)}', source.provider,
             source.module, other, source.packages)
     return [made[id(source)] for source in plan.sources]
