@@ -189,14 +189,18 @@ packages: $(B)/tools/meson.py $(QEMU_TREE)/VERSION | \
 		packages-build packages-guest packages-packages
 	@$(STAGE) packages 'packages are in $(B)/packages' \
 		scripts/build-packages.sh
-	@ls $(B)/packages/*.deb
+	@ls $(B)/packages/*.deb $(B)/packages/*/*.deb 2> /dev/null; \
+		cat $(B)/packages/left-out
 
 # For debian/rules
 package-parts: $(B)/tools/meson.py $(QEMU_TREE)/VERSION
 	@PACKAGE=$$(cat VERSION) ASAN= V_DIR=$(B) PREFIX=/usr \
 		scripts/build-qemu.sh qemu-system-x86_64
-	@PACKAGE=1 guest/rdma-core/build.sh $(B)/packages/provider \
+	@RDMA_CORE= PACKAGE=1 guest/rdma-core/build.sh $(B)/packages/provider \
 		$(B)/packages/rdma-core
+	@[ ! -d $(B)/packages/rdma-core-abi65/source ] || RDMA_CORE=65 \
+		PACKAGE=1 guest/rdma-core/build.sh \
+		$(B)/packages/provider-abi65 $(B)/packages/rdma-core-abi65
 
 # Tests ---------------------------------------------------------------------
 

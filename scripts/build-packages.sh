@@ -3,7 +3,11 @@
 #
 # build-packages.sh: make Debian packages of the tree in $B/packages, with
 # packaging/debian, and check them with lintian. From the environment: B (build
-# directory).
+# directory), PYTHON.
+#
+# The provider for rdma-core 65 is in a directory of its own, rdma-core-65, so
+# that *.deb are packages for one system. If rdma-core 65 is not available, that
+# package is left out, and the file left-out says so.
 #
 # The version comes from the file VERSION, the date from the last commit, so
 # that the same tree at the same path makes the same packages.
@@ -11,6 +15,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 version=$(cat VERSION)
 out=$B/packages
+optional=ibverbs-provider-virtio-rdma-abi65
 tree=$out/virtio-rdma-$version
 
 # Print the files of the tree, which is a checkout or an unpacked tarball.
@@ -24,8 +29,9 @@ date=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2> /dev/null ||
     stat -c %Y VERSION)}
 
 echo "== copy"
-rm -rf "$tree" "$out"/*.{deb,buildinfo,changes}
+rm -rf "$tree" "$out"/*.{deb,buildinfo,changes} "$out/rdma-core-65"
 mkdir -p "$tree"
+: > "$out/left-out"
 files | while read -r -d '' name; do
     # git also lists files whose removal is not committed.
     [ ! -e "$name" ] || printf '%s\0' "$name"
@@ -40,6 +46,19 @@ virtio-rdma ($version) unstable; urgency=medium
  -- $maintainer  $(LC_ALL=C date -u -R -d "@$date")
 END
 
+echo "== rdma-core 65"
+work=$out/rdma-core-abi65
+"$PYTHON" scripts/fetch.py --work "$work/fetch" \
+        source rdma-core 65 "$work/source" || {
+    rm -rf "$out/provider-abi65"
+    echo "left out: $optional, because the archive has no source of" \
+        "rdma-core 65 (make SOURCE_CACHE=DIR takes it from a directory)" |
+        tee "$out/left-out"
+    # The parts of the file are separated by empty lines.
+    awk -v RS= -v ORS='\n\n' "!/^Package: $optional\n/" \
+        "$tree/packaging/debian/control" > "$tree/debian/control"
+}
+
 echo "== build"
 export SOURCE_DATE_EPOCH=$date VRDMA_BUILD=$B
 # Do not inherit jobs and variables of the calling make.
@@ -53,3 +72,7 @@ cd ..
 rm -rf "$tree"
 lintian --allow-root --fail-on error,warning --info \
     "virtio-rdma_${version}_$(dpkg-architecture -qDEB_HOST_ARCH).changes"
+[ -s left-out ] || {
+    mkdir rdma-core-65
+    mv "${optional}_${version}"_*.deb rdma-core-65/
+}

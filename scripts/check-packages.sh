@@ -26,19 +26,36 @@ package_names() { # DEB...: print their names as an extended regular expression
 also='gcc libc6-dev libibverbs-dev librdmacm-dev qemu-system-x86 systemd'
 install='DEBIAN_FRONTEND=noninteractive apt-get install -q -y'
 
+# Copy the packages for the suite to /debs, and the provider that does not fit
+# its libibverbs to /debs/other.
+copy_packages() {
+    mkdir -p "$root/debs/other"
+    cp "$B"/packages/*.deb "$root/debs/"
+    case $suite in
+    bookworm | trixie)
+        [ ! -d "$B/packages/rdma-core-65" ] ||
+            cp "$B"/packages/rdma-core-65/*.deb "$root/debs/other/"
+        ;;
+    *)
+        mv "$root"/debs/ibverbs-provider-virtio-rdma_*.deb \
+            "$root/debs/other/"
+        cp "$B"/packages/rdma-core-65/*.deb "$root/debs/"
+        ;;
+    esac
+}
+
 make_systems() {
     make_system "$suite" "$root" ca-certificates
     enter "$root" "apt-get update -q &&
         $install --no-install-recommends $also"
-    mkdir "$root/debs"
-    cp "$B"/packages/*.deb "$root/debs/"
+    copy_packages
     release "$root"
     # A copy with the dependencies of the packages, but without the packages
     rm -rf --one-file-system "$beside"
     cp -a --one-file-system "$root" "$beside"
     wanted=$(enter "$beside" "$install --simulate /debs/*.deb" |
         sed -n 's/^Inst \([^ ]*\) .*/\1/p' |
-        grep -vE "^($(package_names "$B"/packages/*.deb))$" | tr '\n' ' ')
+        grep -vE "^($(package_names "$root"/debs/*.deb))$" | tr '\n' ' ')
     enter "$beside" "$install $wanted"
     release "$beside"
 }

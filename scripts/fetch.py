@@ -24,7 +24,7 @@ from pathlib import Path
 # The suite with QEMU 10.0 and rdma-core 56: Debian 13
 SOURCE_SUITE = 'trixie'
 # Suites that have later versions, for some time
-LATER_SUITES = (f'{SOURCE_SUITE}-backports', 'sid')
+LATER_SUITES = (f'{SOURCE_SUITE}-backports', 'testing', 'sid')
 
 
 class FetchError(Exception):

@@ -3,12 +3,18 @@
 """Checks of the Debian packages that need no build."""
 import re
 import subprocess
+import sys
 import unittest
 from pathlib import Path
 
 import tap
 
 TOP = Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(TOP / 'tools' / 'lab'))
+
+from guestkit import providers    # noqa: E402
+
 DEBIAN = TOP / 'packaging' / 'debian'
 # Parts of the host that the lab does not use
 FOR_OTHERS = 'virtio-rdma-server', 'vrdma-exporter'
@@ -34,7 +40,7 @@ class Packages(unittest.TestCase):
 
     def test_every_package_is_described(self):
         self.assertEqual(self.source['Source'], 'virtio-rdma')
-        self.assertEqual(len(self.packages), 6)
+        self.assertEqual(len(self.packages), 7)
         for fields in self.packages:
             for name in ('Architecture', 'Depends', 'Description'):
                 self.assertTrue(fields.get(name), fields['Package'])
@@ -59,9 +65,13 @@ class Packages(unittest.TestCase):
                             name)
 
     def test_what_is_built_is_installed_by_one_package(self):
-        """dh_missing would tell only at the end of a build."""
-        taken = [line for path in DEBIAN.glob('*.install')
-                 for line in path.read_text(encoding='utf-8').split()]
+        """dh_missing would tell only at the end of a build. Packages that
+        exclude each other may have the same files."""
+        instead = {p['Package'] for p in self.packages if 'Conflicts' in p}
+        lines = {path.stem: path.read_text(encoding='utf-8').split()
+                 for path in DEBIAN.glob('*.install')}
+        taken = [line for name, its in lines.items() for line in its
+                 if name not in instead]
         self.assertEqual(sorted(taken), sorted(set(taken)))
         self.assertIn('usr/src', taken)
         self.assertIn('etc/libibverbs.d', taken)
@@ -69,9 +79,34 @@ class Packages(unittest.TestCase):
     def test_the_lab_depends_on_parts_of_its_version(self):
         lab = {p['Package']: p for p in self.packages}['vrdma-lab']
         for fields in self.packages:
-            if fields is not lab and fields['Package'] not in FOR_OTHERS:
+            if fields is not lab and 'Conflicts' not in fields and \
+                    fields['Package'] not in FOR_OTHERS:
                 self.assertIn(f'{fields["Package"]} (>= ${{source:Version}})',
                               lab['Depends'])
+
+    def test_providers_depend_on_their_private_abi(self):
+        """Releases with an ABI end where those with the next one begin."""
+        found = {p['Package']: p for p in self.packages}
+        after = [*providers.ABIS[1:], providers.LAST + 1]
+        made = [abi for abi in providers.ABIS
+                if providers.package(abi) in found]
+        self.assertEqual(made, [34, 65])
+        for abi, end in zip(providers.ABIS, after):
+            if abi not in made:
+                continue
+            name = providers.package(abi)
+            for bound in f'>= {abi}~', f'<< {end}~':
+                self.assertIn(f'libibverbs1 ({bound})',
+                              found[name]['Depends'])
+            files = (DEBIAN / f'{name}.install').read_text(encoding='utf-8')
+            self.assertIn(f'libvirtio_rdma-rdmav{abi}.so', files)
+
+    def test_providers_replace_each_other(self):
+        first, *others = [p for p in self.packages if
+                          p['Package'].startswith('ibverbs-provider')]
+        for fields in others:
+            for name in 'Conflicts', 'Replaces', 'Provides':
+                self.assertIn(first['Package'], fields[name])
 
     def test_firmware_is_that_of_debian(self):
         """The directories in which QEMU looks for it are those of these."""
