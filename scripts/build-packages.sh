@@ -51,8 +51,8 @@ work=$out/rdma-core-abi65
 "$PYTHON" scripts/fetch.py --work "$work/fetch" \
         source rdma-core 65 "$work/source" || {
     rm -rf "$out/provider-abi65"
-    echo "The package $optional is left out: the archive has no source of" \
-        "rdma-core 65. make SOURCE_CACHE=DIR takes it from a directory." |
+    echo "The archive lacks the source of rdma-core 65: make packages omits" \
+        "$optional. make SOURCE_CACHE=DIR takes the source from a directory." |
         tee "$out/left-out"
     # The parts of the file are separated by empty lines.
     awk -v RS= -v ORS='\n\n' "!/^Package: $optional\n/" \
