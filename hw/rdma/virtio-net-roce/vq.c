@@ -178,20 +178,23 @@ void net_roce_qp_start(NetRoce *s, RdmaHcaQp *qp)
 
 /* Completion queues */
 
-/* Can a CQE be written to @elem? @room: its writable bytes */
-static bool check_buffer(const NetRoceCq *cq, const VirtQueueElement *elem,
-                         size_t room)
+/* Can a CQE be written to @elem, a buffer of the driver, or NULL? */
+static bool check_buffer(const NetRoceCq *cq, const VirtQueueElement *elem)
 {
+    size_t room = elem ? iov_size(elem->in_sg, elem->in_num) : 0;
     unsigned ndescs = elem ? elem->out_num + elem->in_num : 0;
 
-    if (room >= sizeof(NetRoceCqe) && ndescs <= MAX_CQE_DESCS) {
+    if (!elem) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-net-roce: CQ %u overruns: the "
+                      "driver has no buffer for a completion\n", cq->core.cqn);
+    } else if (room < sizeof(NetRoceCqe) || ndescs > MAX_CQE_DESCS) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-net-roce: CQ %u overruns: a "
+                      "buffer has %zu writable bytes in %u descriptors, but "
+                      "needs %zu bytes in at most %u\n", cq->core.cqn, room,
+                      ndescs, sizeof(NetRoceCqe), MAX_CQE_DESCS);
+    } else {
         return true;
     }
-    qemu_log_mask(LOG_GUEST_ERROR, "virtio-net-roce: CQ %u overruns: a "
-                  "completion needs a buffer of %zu writable bytes and at most "
-                  "%u descriptors, and the driver has %s of %zu bytes and %u "
-                  "descriptors\n", cq->core.cqn, sizeof(NetRoceCqe),
-                  MAX_CQE_DESCS, elem ? "one" : "none", room, ndescs);
     return false;
 }
 
@@ -202,10 +205,9 @@ static bool complete(RdmaHca *hca, RdmaHcaCq *core, const RdmaWc *wc,
     NetRoceCq *cq = net_roce_cq(core);
     g_autofree VirtQueueElement *elem =
         virtqueue_pop(cq->vq, sizeof(VirtQueueElement));
-    size_t room = elem ? iov_size(elem->in_sg, elem->in_num) : 0;
     NetRoceCqe cqe;
 
-    if (!check_buffer(cq, elem, room)) {
+    if (!check_buffer(cq, elem)) {
         if (elem) {
             virtqueue_unpop(cq->vq, elem, 0);
         }
