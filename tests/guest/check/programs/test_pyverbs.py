@@ -28,6 +28,7 @@ def test_verbs(bench):
     assert not bad, '\n'.join(map(str, bad))
 
 
+@slow
 def test_their_runner_finds_the_nic(bench):
     """run_tests.py finds the address in device/net, and skips tests without
     it."""

@@ -5,6 +5,7 @@ import re
 
 from guestkit.adapter import address
 from lab.places import PROGRAMS
+from lab.runner import slow
 
 ECHO = f'/usr/bin/python3 -B {PROGRAMS}/smc_echo.py'
 CONNECTIONS = 4
@@ -57,6 +58,7 @@ def test_streams(bench):
     round_trip(bench, 0)
 
 
+@slow
 def test_buffers_in_many_pieces(bench):
     round_trip(bench, 1)
 
