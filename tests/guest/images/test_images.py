@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """vrdma-lab with guests that boot from disk images: one guest from Debian 12,
 and two guests from one image of Debian 13."""
-import re
-
 from guestkit.disks import RELEASES
 from lab.capture import summary
 from lab.runner import Skip
 from lab.testimages import PROGRAMS, ImageLab
 from lab.userlab import (UserBench, check_modprobe, check_privileges,
-                         exchange)
+                         check_rping, check_write_bw)
 
 PAIR, BENCH = ImageLab, UserBench
 GUESTS = {'suites': ('bookworm', 'trixie', 'trixie'),
@@ -57,17 +55,13 @@ def test_systemd_has_started_what_the_image_starts(bench):
 
 
 def test_ib_write_bw_of_one_image_to_that_of_another(bench):
-    command = 'ib_write_bw -F -d $VRDMA_DEVICE -x $VRDMA_GID -n 200'
     for server, client in ((1, 2), (3, 1), (2, 3)):
-        out = exchange(bench.lab, server, client, 18515, command, command)
-        assert re.search(r'^ 65536 +200 ', out, re.M), out
+        check_write_bw(bench.lab, server, client)
 
 
 def test_rping_of_one_image_to_that_of_another(bench):
     for server, client in ((1, 3), (3, 2)):
-        out = exchange(bench.lab, server, client, 7174, 'rping -s -C 20 -v',
-                       'rping -c -C 20 -v -a')
-        assert out.count('ping data') == 20, out
+        check_rping(bench.lab, server, client)
 
 
 def test_programs_are_those_of_the_images_debian(bench):
@@ -148,9 +142,7 @@ def test_frames_are_captured_and_lost(bench):
     lab.call('pcap', str(file))
     lab.call('impair', 'loss=5%,seed=1')
     try:
-        out = exchange(bench.lab, 2, 1, 7174, 'rping -s -C 50',
-                       'rping -c -C 50 -v -a')
-        assert out.count('ping data') == 50, out
+        check_rping(bench.lab, 2, 1, 50)
     finally:
         lab.call('impair', 'off')
         lab.call('pcap', 'off')

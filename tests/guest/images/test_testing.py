@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """vrdma-lab with guests that boot from disk images: one from Debian testing,
 whose libibverbs has another private ABI, and one from Debian 12."""
-import re
-
 from guestkit import disks
 from lab.testimages import PROGRAMS, ImageLab
-from lab.userlab import UserBench, check_modprobe, exchange
+from lab.userlab import (UserBench, check_modprobe, check_rping,
+                         check_write_bw)
 
 PAIR, BENCH = ImageLab, UserBench
 GUESTS = {'suites': ('testing', 'bookworm'),
@@ -40,17 +39,13 @@ def test_each_guest_has_the_provider_for_its_libibverbs(bench):
 
 
 def test_ib_write_bw_of_testing_and_debian_12(bench):
-    command = 'ib_write_bw -F -d $VRDMA_DEVICE -x $VRDMA_GID -n 200'
     for server, client in ((1, 2), (2, 1)):
-        out = exchange(bench.lab, server, client, 18515, command, command)
-        assert re.search(r'^ 65536 +200 ', out, re.M), out
+        check_write_bw(bench.lab, server, client)
 
 
 def test_rping_of_testing_and_debian_12(bench):
     for server, client in ((1, 2), (2, 1)):
-        out = exchange(bench.lab, server, client, 7174, 'rping -s -C 20 -v',
-                       'rping -c -C 20 -v -a')
-        assert out.count('ping data') == 20, out
+        check_rping(bench.lab, server, client)
 
 
 def test_the_driver_comes_back_by_modprobe(bench):

@@ -3,6 +3,7 @@
 labs are in a directory of their own."""
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -122,6 +123,20 @@ def exchange(lab, server, client, port, serve, ask, seconds=120):
     out, err = process.communicate(timeout=seconds + 60)
     assert process.returncode == 0, out + err
     return done.out
+
+
+def check_write_bw(lab, server, client):
+    """Require that ib_write_bw of one guest writes to that of another."""
+    command = 'ib_write_bw -F -d $VRDMA_DEVICE -x $VRDMA_GID -n 200'
+    out = exchange(lab, server, client, 18515, command, command)
+    assert re.search(r'^ 65536 +200 ', out, re.M), out
+
+
+def check_rping(lab, server, client, count=20):
+    """Require that each message of rping comes back."""
+    out = exchange(lab, server, client, 7174, f'rping -s -C {count} -v',
+                   f'rping -c -C {count} -v -a')
+    assert out.count('ping data') == count, out
 
 
 def check_privileges(lab, guest):
