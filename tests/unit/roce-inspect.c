@@ -224,6 +224,8 @@ static void test_gids(void)
     g_assert_cmpuint(in.vlan, ==, RDMA_NO_VLAN);
     g_assert_cmpint(roce_add_gid(n->e, 7, n->gid6, 12), ==, 0);
     g_assert_cmpuint(inspect(n, RDMA_OBJECT_GID, 7).gid.vlan, ==, 12);
+    g_assert_cmpint(roce_add_gid(n->e, 8, n->gid6, 13), ==, -EINVAL);
+    g_assert_cmpint(roce_del_gid(n->e, 8), ==, -EINVAL);
     link_free(l);
 }
 

@@ -140,6 +140,8 @@ static const Refusal send_queues[] = {
       { TYPE(UC), SQ(ack_deadline, 900) }, idle },
     { "ack_deadline is 900 in state ERR of type RC, not RTS or SQD of RC",
       { STATE(ERR), SQ(ack_deadline, 900) }, idle },
+    { "ack_deadline is 900, but no packet waits for an ACK",
+      { SQ(ack_deadline, 900) }, idle },
     { "rnr_wait is 1 in state INIT of type RC, not RTS or SQD of RC",
       { STATE(INIT), SQ(rnr_wait, 1), SQ(rnr_deadline, 5) }, idle },
 };

@@ -27,9 +27,6 @@ static void limit_deadlines(RoceQp *qp, int64_t now)
         sq->send_at = now;
         roce_timer_arm(qp, now);
     }
-    if (sq->una == sq->sent) {
-        sq->ack_deadline = ROCE_NO_DEADLINE;
-    }
     if (sq->rnr_wait && sq->rnr_deadline > now + RNR_DELAY_MAX) {
         sq->rnr_deadline = now + RNR_DELAY_MAX;
         roce_timer_arm(qp, sq->rnr_deadline);

@@ -292,6 +292,9 @@ static char *check_timers(const RoceQpImage *image, bool sends)
     REFUSE_IF(sq->ack_deadline != ROCE_NO_DEADLINE && !may_run,
               "ack_deadline is %" PRId64 " in state %s of type %s, not RTS or "
               "SQD of RC", sq->ack_deadline, state, type);
+    REFUSE_IF(sq->ack_deadline != ROCE_NO_DEADLINE && sq->una == sq->sent,
+              "ack_deadline is %" PRId64 ", but no packet waits for an ACK",
+              sq->ack_deadline);
     REFUSE_IF(sq->rnr_wait && !may_run, "rnr_wait is 1 in state %s of type "
               "%s, not RTS or SQD of RC", state, type);
     return NULL;

@@ -134,9 +134,6 @@ void roce_req_time_out(RoceQp *qp, int64_t now, int64_t heard)
     roce_credit_time_out(qp, heard);
     if (sq->ack_deadline <= heard) {
         sq->ack_deadline = ROCE_NO_DEADLINE;
-        if (sq->una == sq->sent) {
-            return;
-        }
         roce_qp_count(qp, timeouts);
         roce_trace_qp(qp, ROCE_TRACE_TIMEOUT, sq->una, sq->retries);
         if (count_stalled_timeout(qp)) {
