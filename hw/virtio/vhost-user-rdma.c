@@ -33,6 +33,7 @@ typedef struct VHostUserRdmaClass {
     uint64_t (*parent_get_features)(VirtIODevice *vdev, uint64_t features,
                                     Error **errp);
     void (*parent_get_config)(VirtIODevice *vdev, uint8_t *config);
+    void (*parent_unrealize)(DeviceState *dev);
 } VHostUserRdmaClass;
 
 DECLARE_CLASS_CHECKERS(VHostUserRdmaClass, VHOST_USER_RDMA,
@@ -56,29 +57,26 @@ static void set_handlers(VHostUserBase *vub)
                              NULL, true);
 }
 
-/*
- * vhost_user_async_close() clears hdev->started without stopping the device.
- * The base class stops only a started one.
- */
-static void stop(VirtIODevice *vdev)
+static void clear_handlers(VHostUserBase *vub)
 {
-    struct vhost_dev *hdev = &VHOST_USER_BASE(vdev)->vhost_dev;
-
-    if (hdev->vdev) {
-        hdev->started = true;
-        VHOST_USER_RDMA_GET_CLASS(vdev)->parent_set_status(vdev, 0);
-    }
+    qemu_chr_fe_set_handlers(&vub->chardev, NULL, NULL, NULL, NULL, NULL, NULL,
+                             false);
 }
 
-static void on_close(DeviceState *dev)
+static void close_bh(void *opaque)
 {
-    VHostUserBase *vub = VHOST_USER_BASE(dev);
-    VirtIODevice *vdev = VIRTIO_DEVICE(dev);
+    VHostUserRdma *s = opaque;
+    VHostUserBase *vub = &s->parent_obj;
+    VirtIODevice *vdev = VIRTIO_DEVICE(s);
     /* vhost_dev_cleanup() clears the pointer without freeing the array. */
     struct vhost_virtqueue *vqs = vub->vhost_dev.vqs;
 
+    if (s->loading) {
+        return;
+    }
+    s->closed = false;
     if (vub->connected) {
-        stop(vdev);
+        VHOST_USER_RDMA_GET_CLASS(vdev)->parent_set_status(vdev, 0);
         vub->connected = false;
         vhost_dev_cleanup(&vub->vhost_dev);
         g_free(vqs);
@@ -88,6 +86,14 @@ static void on_close(DeviceState *dev)
         }
     }
     set_handlers(vub);
+}
+
+/* The caller may be a function that sends a message to the server. */
+static void on_close(VHostUserRdma *s)
+{
+    clear_handlers(&s->parent_obj);
+    s->closed = true;
+    qemu_bh_schedule(s->close_bh);
 }
 
 /* The base class sets up vhost_dev only when it is realized. */
@@ -120,8 +126,7 @@ static void on_event(void *opaque, QEMUChrEvent event)
     if (event == CHR_EVENT_OPENED) {
         on_open(vub);
     } else if (event == CHR_EVENT_CLOSED) {
-        vhost_user_async_close(DEVICE(vub), &vub->chardev, &vub->vhost_dev,
-                               on_close);
+        on_close(VHOST_USER_RDMA(vub));
     }
 }
 
@@ -178,31 +183,39 @@ static void set_config(VirtIODevice *vdev, const uint8_t *config)
     /* Nothing in the configuration can be written. */
 }
 
-/* QEMU maps the descriptors of a ring when it starts the ring. */
-static bool ring_runs(struct vhost_dev *hdev, uint32_t n)
+/* The server's ring @n, or NULL. The guest may choose any number. */
+static struct vhost_virtqueue *get_ring(struct vhost_dev *hdev, uint32_t n)
 {
-    return vhost_dev_is_started(hdev) && hdev->vqs[n].desc;
+    return vhost_dev_is_started(hdev) && n < hdev->nvqs ? &hdev->vqs[n] : NULL;
 }
 
 /* With ring-reset=on, the server takes the stop of one ring for its reset. */
 static void queue_reset(VirtIODevice *vdev, uint32_t n)
 {
     struct vhost_dev *hdev = get_vhost(vdev);
+    struct vhost_virtqueue *vq = get_ring(hdev, n);
 
-    if (ring_runs(hdev, n)) {
-        vhost_virtqueue_stop(hdev, vdev, &hdev->vqs[n], n);
-        hdev->vqs[n].desc = NULL;
+    /* QEMU maps the descriptors of a ring when it starts the ring. */
+    if (vq && vq->desc) {
+        vhost_virtqueue_stop(hdev, vdev, vq, n);
+        vq->desc = NULL;
     }
 }
 
-/* A guest may enable a ring that runs. */
 static void queue_enable(VirtIODevice *vdev, uint32_t n)
 {
     struct vhost_dev *hdev = get_vhost(vdev);
+    struct vhost_virtqueue *vq = get_ring(hdev, n);
 
-    if (vhost_dev_is_started(hdev) && !ring_runs(hdev, n) &&
-        vhost_virtqueue_start(hdev, vdev, &hdev->vqs[n], n) < 0) {
-        hdev->vqs[n].desc = NULL;
+    if (vq && vq->desc) {
+        /* The ring runs. Take back the size and addresses of this write. */
+        virtio_queue_set_num(vdev, n, vq->num);
+        virtio_queue_set_rings(vdev, n, vq->desc_phys, vq->avail_phys,
+                               vq->used_phys);
+    } else if (vq && vhost_virtqueue_start(hdev, vdev, vq, n) < 0) {
+        vq->desc = NULL;
+        /* vhost_dev_stop() stops all rings that have an address. */
+        virtio_queue_set_rings(vdev, n, 0, 0, 0);
         error_report("vhost-user-rdma: cannot start virtqueue %u", n);
     }
 }
@@ -235,7 +248,17 @@ static void realize(DeviceState *dev, Error **errp)
         error_propagate(errp, err);
         return;
     }
+    VHOST_USER_RDMA(dev)->close_bh =
+        qemu_bh_new_guarded(close_bh, dev, &dev->mem_reentrancy_guard);
     set_handlers(vub);
+}
+
+static void unrealize(DeviceState *dev)
+{
+    /* The server may disconnect when the base class stops the device. */
+    clear_handlers(VHOST_USER_BASE(dev));
+    qemu_bh_delete(VHOST_USER_RDMA(dev)->close_bh);
+    VHOST_USER_RDMA_GET_CLASS(dev)->parent_unrealize(dev);
 }
 
 static const Property properties[] = {
@@ -280,20 +303,26 @@ static int put_server(QEMUFile *f, void *pv, size_t size,
 static int get_server(QEMUFile *f, void *pv, size_t size,
                       const VMStateField *field)
 {
-    VHostUserBase *vub = pv;
-    struct vhost_dev *hdev = &vub->vhost_dev;
+    VHostUserRdma *s = pv;
+    struct vhost_dev *hdev = &s->parent_obj.vhost_dev;
     Error *err = NULL;
     int ret;
 
-    if (!can_migrate(vub)) {
+    if (!can_migrate(&s->parent_obj)) {
         return -ENOTSUP;
     }
+    /* The main loop runs while the stream has no data. */
+    s->loading = true;
     /* The server reads the rings. QEMU shares memory only at the start. */
     ret = hdev->vhost_ops->vhost_set_mem_table(hdev, hdev->mem);
     if (ret < 0) {
         error_setg_errno(&err, -ret, "cannot share the memory of the guest");
     } else {
         ret = vhost_load_backend_state(hdev, f, &err);
+    }
+    s->loading = false;
+    if (s->closed) {
+        qemu_bh_schedule(s->close_bh);
     }
     if (ret < 0) {
         error_reportf_err(err, "vhost-user-rdma: cannot load the state of the "
@@ -337,6 +366,8 @@ static void class_init(ObjectClass *klass, RdmaClassData data)
     c->parent_set_status = vdc->set_status;
     c->parent_get_features = vdc->get_features;
     c->parent_get_config = vdc->get_config;
+    c->parent_unrealize = vdc->unrealize;
+    vdc->unrealize = unrealize;
     vdc->set_status = set_status;
     vdc->get_features = get_features;
     vdc->get_config = get_config;

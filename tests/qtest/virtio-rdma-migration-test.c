@@ -16,6 +16,7 @@ int main(int argc, char **argv)
     qrdma_add_tests("virtio-rdma-migration/", migrate_objects_tests);
     qrdma_add_tests("virtio-rdma-migration/", migrate_points_tests);
     qrdma_add_tests("virtio-rdma-migration/", migrate_served_tests);
+    qrdma_add_tests("virtio-rdma-migration/", migrate_served_end_tests);
     add_migrate_stored_tests();
     qrdma_add_tests("virtio-rdma-migration/", migrate_turn_tests);
     return g_test_run();

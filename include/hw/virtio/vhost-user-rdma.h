@@ -13,6 +13,9 @@ OBJECT_DECLARE_SIMPLE_TYPE(VHostUserRdma, VHOST_USER_RDMA)
 
 struct VHostUserRdma {
     VHostUserBase parent_obj;
+    QEMUBH *close_bh;               /* cleans up after the server has closed */
+    bool closed;                    /* until @close_bh has run */
+    bool loading;                   /* the state of the server */
 };
 
 #endif

@@ -60,9 +60,6 @@ static bool is_served(const char *device)
     return g_str_has_prefix(device, "virtio-rdma-vhost-user");
 }
 
-/* The device's limits, with a virtqueue for commands and one for events */
-#define SERVED_QUEUES (2 + 7 + 2 * 8 + 4)
-
 /* Start a server. Return the arguments of its front end. */
 static char *served_args(Trip *t, int side, const char *device)
 {
@@ -79,7 +76,7 @@ static char *served_args(Trip *t, int side, const char *device)
         "-object memory-backend-memfd,id=ram,size=64M,share=on "
         "-machine memory-backend=ram -chardev socket,id=c0,path=%s "
         "-device vhost-user-rdma-pci,id=d0,chardev=c0,addr=4,num_vqs=%d",
-        path, SERVED_QUEUES);
+        path, MIGRATE_SERVED_QUEUES);
 }
 
 static char *host_args(Trip *t, int side, const char *device)

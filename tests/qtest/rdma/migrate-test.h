@@ -15,6 +15,8 @@
 #define MIGRATE_SERVED \
     "virtio-rdma-vhost-user,max-qp=8,max-cq=7,max-srq=4,max-mr=32,max-pd=8," \
     "in_order=on"
+/* Its limits, with a virtqueue for commands and one for events */
+#define MIGRATE_SERVED_QUEUES (2 + 7 + 2 * 8 + 4)
 #define MIGRATE_TIMEOUT_CODE 8
 #define MIGRATE_TIMEOUT_NS (4096ll << MIGRATE_TIMEOUT_CODE)
 

@@ -128,6 +128,7 @@ extern const QRdmaTest migrate_shadow_tests[];
 extern const QRdmaTest migrate_counters_tests[];
 extern const QRdmaTest migrate_objects_tests[];
 extern const QRdmaTest migrate_points_tests[];
+extern const QRdmaTest migrate_served_end_tests[];
 extern const QRdmaTest migrate_served_tests[];
 void add_migrate_stored_tests(void);
 extern const QRdmaTest migrate_turn_tests[];
