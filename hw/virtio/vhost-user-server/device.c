@@ -6,14 +6,20 @@
 #include "qemu/osdep.h"
 #include <sys/epoll.h>
 #include "hw/qdev-properties.h"
+#include "migration/qemu-file.h"
 #include "migration/vmstate.h"
 #include "qapi/error.h"
+#include "qemu/bswap.h"
+#include "qemu/error-report.h"
 #include "qemu/main-loop.h"
 #include "qemu/module.h"
 #include "system/rdma-series.h"
 #include "server.h"
 
 #define TYPE_VHOST_USER_SERVER_BUS "vhost-user-server-bus"
+
+/* Offset of a be32, after the status, ISR, queue_sel and 32 features */
+#define STATE_CONFIG_LEN 8
 
 /* Kicks that one iteration of the main loop handles */
 #define TURN_KICKS 16
@@ -157,6 +163,30 @@ static void class_init(ObjectClass *klass, RdmaClassData data)
     set_bit(DEVICE_CATEGORY_BRIDGE, dc->categories);
 }
 
+/*
+ * QEMU calls this before it loads the state of a virtio device. It would read
+ * a configuration of up to 4 GiB, byte by byte.
+ */
+static int check_config_len(DeviceState *dev, QEMUFile *f)
+{
+    VhostUserServer *s = VHOST_USER_SERVER(dev);
+    size_t expected = vus_vdev(s)->config_len;
+    uint8_t *data;
+    uint32_t len;
+
+    if (qemu_peek_buffer(f, &data, sizeof(len), STATE_CONFIG_LEN) !=
+        sizeof(len)) {
+        return -EINVAL;
+    }
+    len = ldl_be_p(data);
+    if (len != expected) {
+        error_report("%s: the state to load has a configuration of %u bytes, "
+                     "not %zu", s->path, len, expected);
+        return -EINVAL;
+    }
+    return 0;
+}
+
 static void bus_class_init(ObjectClass *klass, RdmaClassData data)
 {
     VirtioBusClass *k = VIRTIO_BUS_CLASS(klass);
@@ -164,6 +194,7 @@ static void bus_class_init(ObjectClass *klass, RdmaClassData data)
     BUS_CLASS(klass)->max_dev = 1;
     k->notify = notify;
     k->get_dma_as = get_dma_as;
+    k->load_config = check_config_len;
     k->device_plugged = device_plugged;
     k->device_unplugged = device_unplugged;
 }

@@ -57,6 +57,10 @@ void vus_run_stop(VhostUserServer *s)
     s->running = false;
     for (uint32_t n = 0; n < s->num_rings; n++) {
         vus_ring_unwatch(s, n);
+        if (virtio_queue_get_desc_addr(vdev, n)) {
+            /* The front end may enable it again without SET_VRING_BASE. */
+            s->rings[n].base = virtio_queue_get_last_avail_idx(vdev, n);
+        }
     }
     virtio_set_status(vdev, vdev->status & ~VIRTIO_CONFIG_S_DRIVER_OK);
     vus_log_update(s);

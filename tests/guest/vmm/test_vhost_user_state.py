@@ -17,6 +17,7 @@ PAIR = VhostUserPair
 SECONDS = 15
 PAGE = 4096
 MUTANTS = 300
+CONFIG_LEN = 640            # bytes of struct virtio_rdma_config
 
 
 def save(running):
@@ -188,3 +189,26 @@ def test_a_used_ring_that_is_logged_elsewhere_is_refused(_bench):
         start_log(front)
         front.send(vu.SET_ADDR, logged(0, PAGE))
         assert not front.alive()
+
+
+def test_a_state_with_a_long_configuration_is_refused(_bench):
+    """The server does not read all of it."""
+    with Running('check-socket') as running:
+        state, memory, _ = save(running)
+        # After status, ISR, queue_sel and 32 features
+        at = state.index(struct.pack('>I', CONFIG_LEN), 200)
+        with open_with(running, memory) as front:
+            fd = front.transfer(vu.LOAD)
+            os.write(fd, state[:at] + b'\xff' * 4)
+            os.ftruncate(fd, 5 << 30)
+            assert front.ask(vu.CHECK_STATE) != u64(0)
+
+
+def test_a_ring_that_is_disabled_and_enabled_goes_on(_bench):
+    with Running('check-socket') as running, running.connect() as front:
+        set_up(front)
+        kick, _ = front.start_ring(0)
+        pd = create_pd(front, kick, 0)
+        front.must(vu.SET_ENABLE, vu.RING.pack(0, 0))
+        front.must(vu.SET_ENABLE, vu.RING.pack(0, 1))
+        assert destroy_pd(front, kick, 1, pd)
