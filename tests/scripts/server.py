@@ -67,6 +67,10 @@ class Server(unittest.TestCase):
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
         self.assertRegex(done.stderr, said)
 
+    def test_options_that_cannot_be_written_end_the_server(self):
+        self.refused('/no/options', '--write-options', '/no/options')
+        self.assertFalse(self.socket.exists())
+
     def test_wrong_arguments_are_named(self):
         for said, words in (
                 ('--mtu 20: expected 68 to 65535', ('--mtu', '20')),
