@@ -18,7 +18,7 @@
                VIRTIO_CONFIG_S_FEATURES_OK | VIRTIO_CONFIG_S_DRIVER_OK)
 #define SLOT 4
 #define LAST_QUEUE 1023             /* that a PCI device can have */
-/* Descriptors of a ring that QEMU can map outside of memory, without the rest */
+/* QEMU can map its descriptors outside of memory, but not its other parts. */
 #define RING_SIZE 256
 /* Nothing is at this address. */
 #define NOWHERE 0xd0000000
