@@ -3,6 +3,7 @@
  * Virtqueues of virtio devices on the HCA core.
  */
 #include "qemu/osdep.h"
+#include "hw/rdma/hca-vmstate.h"
 #include "hw/rdma/virtqueue.h"
 #include "qemu/bitops.h"
 #include "rdma/work.h"
@@ -166,6 +167,22 @@ void rdma_vq_rewind(RdmaHca *hca, VirtIODevice *vdev, VirtQueue *vq)
     virtio_queue_set_last_avail_idx(vdev, n, 0);
     virtio_queue_update_used_idx(vdev, n);
     virtio_queue_invalidate_signalled_used(vdev, n);
+}
+
+bool rdma_vq_check_sizes(VirtIODevice *vdev)
+{
+    for (int n = 0; n < VIRTIO_QUEUE_MAX; n++) {
+        const RdmaHcaRecord r = { "virtqueue", n };
+        uint32_t size = virtio_queue_get_num(vdev, n);
+
+        if (!rdma_hca_record_max(&r, "size", size, VIRTQUEUE_MAX_SIZE) ||
+            !rdma_hca_record_check(&r, size ||
+                                   !virtio_queue_get_desc_addr(vdev, n),
+                                   "size", size, "1 or more")) {
+            return false;
+        }
+    }
+    return true;
 }
 
 void rdma_vq_hide(RdmaVqHidden *hidden, VirtIODevice *vdev, uint32_t n)

@@ -159,7 +159,7 @@ static int post_load(void *opaque, int version_id)
 {
     NetRoce *s = opaque;
 
-    if (!check_ahs(s)) {
+    if (!rdma_vq_check_sizes(VIRTIO_DEVICE(s)) || !check_ahs(s)) {
         rdma_hca_forget_loaded(&s->hca);
         return -EINVAL;
     }
@@ -188,22 +188,10 @@ const VMStateDescription vmstate_net_roce_device = {
     },
 };
 
-/* QEMU loads the sizes of rings without checks, and has arrays of this size. */
 int net_roce_post_load(VirtIODevice *vdev)
 {
     NetRoce *s = NET_ROCE(vdev);
 
-    for (int n = 0; n < VIRTIO_QUEUE_MAX; n++) {
-        const RdmaHcaRecord r = { "virtqueue", n };
-
-        if (!rdma_hca_record_max(&r, "size",
-                                 (uint32_t)virtio_queue_get_num(vdev, n),
-                                 VIRTQUEUE_MAX_SIZE)) {
-            rdma_hca_forget_loaded(&s->hca);
-            net_roce_ahs_reset(s);
-            return -EINVAL;
-        }
-    }
     rdma_vq_show(&s->hidden, vdev);
     /* The link of the destination may differ from that of the source. */
     net_roce_nic_check_link(s);

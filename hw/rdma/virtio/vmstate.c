@@ -135,7 +135,8 @@ static void hide_vqs_of_demo(VirtIORdma *s)
 
 static int post_load(void *opaque, int version_id)
 {
-    if (!virtio_rdma_eqs_load(opaque)) {
+    if (!rdma_vq_check_sizes(VIRTIO_DEVICE(opaque)) ||
+        !virtio_rdma_eqs_load(opaque)) {
         forget_loaded(opaque);
         return -EINVAL;
     }
@@ -243,19 +244,16 @@ static bool check_indices(VirtIODevice *vdev, int n, const RdmaHcaRecord *r)
            rdma_hca_record_max(r, "used_idx", indices >> 16 & 0x7fff, max);
 }
 
-/* QEMU loads the sizes of rings without checks, and has arrays of this size. */
 static bool check_rings(VirtIORdma *s)
 {
     VirtIODevice *vdev = VIRTIO_DEVICE(s);
 
     for (int n = 0; n < VIRTIO_QUEUE_MAX; n++) {
         const RdmaHcaRecord r = { "virtqueue", n };
-        int num = virtio_queue_get_num(vdev, n);
 
-        if (!rdma_hca_record_max(&r, "size", (uint32_t)num,
-                                 VIRTQUEUE_MAX_SIZE) ||
-            (num && virtio_vdev_has_feature(vdev, VIRTIO_F_RING_PACKED) &&
-             !check_indices(vdev, n, &r))) {
+        if (virtio_queue_get_num(vdev, n) &&
+            virtio_vdev_has_feature(vdev, VIRTIO_F_RING_PACKED) &&
+            !check_indices(vdev, n, &r)) {
             return false;
         }
         s->vq_seen[n] = virtio_queue_get_last_avail_idx(vdev, n);

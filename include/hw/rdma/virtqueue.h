@@ -55,6 +55,13 @@ void rdma_vq_drain(RdmaHca *hca, VirtQueue *vq, uint32_t n,
 void rdma_vq_rewind(RdmaHca *hca, VirtIODevice *vdev, VirtQueue *vq);
 
 /*
+ * Called by the post_load() of VirtioDeviceClass.vmsd: check the sizes of
+ * virtqueues. QEMU loads them without checks, has arrays of VIRTQUEUE_MAX_SIZE,
+ * and asserts next that a virtqueue with an address is not empty.
+ */
+bool rdma_vq_check_sizes(VirtIODevice *vdev);
+
+/*
  * Virtqueues without an object, during a load. Until the driver has set its
  * available index of such a virtqueue to 0, virtio_load() would take the two
  * indices for an error of the driver, and break the device.

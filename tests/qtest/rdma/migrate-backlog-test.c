@@ -194,6 +194,7 @@ static void test_spoilt_ring_sizes(void)
     g_autoptr(Trip) t = trip_of_rings();
     const QVirtQueue *vq;
     TripSpoilt cases[] = {
+        { "size", {}, 3, 0, 0, "has size=0, which" },
         { "size", {}, 3, 0, 1025, "has size=1025, but" },
         { "size", {}, 3, 0, UINT32_MAX, "has size=4294967295, but" },
     };

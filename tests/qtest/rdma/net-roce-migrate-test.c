@@ -166,10 +166,26 @@ static void test_spoilt(void)
     move_refuse_spoilt(p.host, args, cases, ARRAY_SIZE(cases));
 }
 
+static void test_spoilt_ring_sizes(void)
+{
+    g_auto(NrPair) p = nr_pair_new(RDMA_QPT_UD);
+    g_autofree char *args = nr_host_args("");
+    const QVirtQueue *vq = &p.a.dev->rings[NET_ROCE_CTRL_VQ].pci.vq;
+    const MoveSpoilt cases[] = {
+        { { vq->size, 0, vq->desc }, 3, 0, 0, "has size=0, which" },
+        { { vq->size, 0, vq->desc }, 3, 0, 1025, "has size=1025, but" },
+        { { vq->size, 0, vq->desc }, 3, 0, UINT32_MAX,
+          "has size=4294967295, but" },
+    };
+
+    move_refuse_spoilt(p.host, args, cases, ARRAY_SIZE(cases));
+}
+
 const QRdmaTest net_roce_migrate_tests[] = {
     { "live", test_live },
     { "handles", test_handles },
     { "destroyed", test_destroyed },
+    { "spoilt-ring-sizes", test_spoilt_ring_sizes },
     { "refuse", test_refuse },
     { "spoilt", test_spoilt },
     { }
