@@ -332,6 +332,9 @@ static void test_sleeps_while_the_main_loop_has_the_lock(void)
                             sizeof(query),
                             sizeof(struct virtio_rdma_query_pkey_rsp));
     thread = g_thread_new("watch", watch, &w);
+    while (!qatomic_read(&w.sleeps)) {
+        g_usleep(1000);
+    }
     test_disk_busy(&disk);
     put_len(t->b.qp, from, to, LONG, 2);
     qrdma_ring_kick(ctrl);
