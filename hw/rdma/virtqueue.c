@@ -169,16 +169,28 @@ void rdma_vq_rewind(RdmaHca *hca, VirtIODevice *vdev, VirtQueue *vq)
     virtio_queue_invalidate_signalled_used(vdev, n);
 }
 
+bool rdma_vq_check_empty(VirtIODevice *vdev)
+{
+    for (int n = 0; n < VIRTIO_QUEUE_MAX; n++) {
+        const RdmaHcaRecord r = { "virtqueue", n };
+
+        if (!rdma_hca_record_check(&r, virtio_queue_get_num(vdev, n) ||
+                                   !virtio_queue_get_desc_addr(vdev, n),
+                                   "size", 0, "1 or more")) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool rdma_vq_check_sizes(VirtIODevice *vdev)
 {
     for (int n = 0; n < VIRTIO_QUEUE_MAX; n++) {
         const RdmaHcaRecord r = { "virtqueue", n };
-        uint32_t size = virtio_queue_get_num(vdev, n);
 
-        if (!rdma_hca_record_max(&r, "size", size, VIRTQUEUE_MAX_SIZE) ||
-            !rdma_hca_record_check(&r, size ||
-                                   !virtio_queue_get_desc_addr(vdev, n),
-                                   "size", size, "1 or more")) {
+        if (!rdma_hca_record_max(&r, "size",
+                                 (uint32_t)virtio_queue_get_num(vdev, n),
+                                 VIRTQUEUE_MAX_SIZE)) {
             return false;
         }
     }

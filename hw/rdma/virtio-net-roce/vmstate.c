@@ -159,7 +159,7 @@ static int post_load(void *opaque, int version_id)
 {
     NetRoce *s = opaque;
 
-    if (!rdma_vq_check_sizes(VIRTIO_DEVICE(s)) || !check_ahs(s)) {
+    if (!rdma_vq_check_empty(VIRTIO_DEVICE(s)) || !check_ahs(s)) {
         rdma_hca_forget_loaded(&s->hca);
         return -EINVAL;
     }
@@ -192,6 +192,11 @@ int net_roce_post_load(VirtIODevice *vdev)
 {
     NetRoce *s = NET_ROCE(vdev);
 
+    if (!rdma_vq_check_sizes(vdev)) {
+        rdma_hca_forget_loaded(&s->hca);
+        net_roce_ahs_reset(s);
+        return -EINVAL;
+    }
     rdma_vq_show(&s->hidden, vdev);
     /* The link of the destination may differ from that of the source. */
     net_roce_nic_check_link(s);

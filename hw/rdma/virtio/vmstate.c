@@ -135,7 +135,7 @@ static void hide_vqs_of_demo(VirtIORdma *s)
 
 static int post_load(void *opaque, int version_id)
 {
-    if (!rdma_vq_check_sizes(VIRTIO_DEVICE(opaque)) ||
+    if (!rdma_vq_check_empty(VIRTIO_DEVICE(opaque)) ||
         !virtio_rdma_eqs_load(opaque)) {
         forget_loaded(opaque);
         return -EINVAL;
@@ -266,7 +266,8 @@ int virtio_rdma_post_load(VirtIODevice *vdev)
     VirtIORdma *s = VIRTIO_RDMA(vdev);
 
     rdma_vq_show(&s->hidden, vdev);
-    if (!check_features(s) || !check_cqs(s) || !check_rings(s)) {
+    if (!check_features(s) || !check_cqs(s) || !rdma_vq_check_sizes(vdev) ||
+        !check_rings(s)) {
         forget_loaded(s);
         return -EINVAL;
     }

@@ -55,9 +55,14 @@ void rdma_vq_drain(RdmaHca *hca, VirtQueue *vq, uint32_t n,
 void rdma_vq_rewind(RdmaHca *hca, VirtIODevice *vdev, VirtQueue *vq);
 
 /*
- * Called by the post_load() of VirtioDeviceClass.vmsd: check the sizes of
- * virtqueues. QEMU loads them without checks, has arrays of VIRTQUEUE_MAX_SIZE,
- * and asserts next that a virtqueue with an address is not empty.
+ * In post_load() of VirtioDeviceClass.vmsd: QEMU asserts next that no virtqueue
+ * with an address is empty.
+ */
+bool rdma_vq_check_empty(VirtIODevice *vdev);
+/*
+ * In VirtioDeviceClass.post_load(): QEMU loads the sizes of virtqueues without
+ * checks, and has arrays of VIRTQUEUE_MAX_SIZE. Not earlier, because QEMU loads
+ * the sizes after a reset before that, which a refused stream must restore.
  */
 bool rdma_vq_check_sizes(VirtIODevice *vdev);
 
