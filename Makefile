@@ -12,10 +12,9 @@ JOBS ?=
 # PACKAGES=no: do not look for missing Debian packages
 PACKAGES ?=
 
-# Known series of QEMU have a directory of patches. QEMU_SRC, if set, selects
-# its series.
+# QEMU_SRC, if set, selects its series.
 DEFAULT_SERIES := 10.0
-KNOWN_SERIES := $(patsubst qemu/patches/%/,%,$(wildcard qemu/patches/*/))
+KNOWN_SERIES := $(shell cat qemu/series)
 SRC_SERIES := $(if $(QEMU_SRC),$(shell cut -d. -f1,2 $(QEMU_SRC)/VERSION))
 QEMU_SERIES := $(or $(QEMU_SERIES),$(SRC_SERIES),$(DEFAULT_SERIES))
 ifeq ($(filter $(QEMU_SERIES),$(KNOWN_SERIES)),)
@@ -61,9 +60,9 @@ TARGETS ?=
 DEFAULT_SUITES := unit qtest guest
 REPORTS := interop pyverbs soak
 KNOWN_SUITES := $(DEFAULT_SUITES) migration threads series newer-kernel \
-	kernels arm64 kernel-users applications hosts libvirt vmm faults \
-	images monitors providers pvrdma vrdma-lab containers layouts verbs \
-	scale packages ci-jobs $(REPORTS)
+	kernels arm64 kernel-users applications hosts libvirt vmm vmm-10.2 \
+	faults images monitors providers pvrdma vrdma-lab containers layouts \
+	verbs scale packages ci-jobs $(REPORTS)
 KNOWN_BENCHES := engine instructions turns qps qp-memory query guests \
 	applications pvrdma vmm migration verbs verbs-mr
 
@@ -85,9 +84,10 @@ ALIASES := $(KNOWN_SUITES:%=check-%)
 .DEFAULT_GOAL := all
 .PHONY: all demo lab check bench check-fresh $(NEEDS) $(ALIASES) interop soak \
 	$(KNOWN_BENCHES:%=bench-%) \
-	tsan-qemu series-qemus unit-tests qtests qtest qemu qemu-arm64 guest \
-	uml standalone fuzz fuzz-engine fuzz-device coverage mutate lint \
-	docs graph install packages package-parts \
+	tsan-qemu series-qemus stock-qemu stock-qemu-10.2 unit-tests qtests \
+	qtest qemu qemu-arm64 guest uml standalone fuzz fuzz-engine \
+	fuzz-device coverage mutate lint docs graph install packages \
+	package-parts \
 	packages-build packages-coverage packages-packages packages-guest \
 	packages-test packages-lint packages-docs packages-arm64 \
 	packages-images packages-monitors packages-bench \
@@ -130,7 +130,7 @@ endif
 # Sources and tools ---------------------------------------------------------
 
 export B S_DIR V_DIR QEMU_TREE QEMU_SERIES
-export SOURCE_CACHE PREFIX ASAN PYTHON JOBS WERROR QEMU QEMU_AARCH64
+export SOURCE_CACHE PREFIX ASAN PYTHON JOBS WERROR QEMU QEMU_AARCH64 LEAVE_OUT
 export BUILD_DIR := $(B)
 
 $(B)/tools/meson.py: | packages-build
@@ -212,9 +212,15 @@ run-unit:
 	@$(STAGE) unit 'unit tests are done' \
 		$(RUN_TESTS) $(V_DIR)/standalone
 
+# LEAVE_OUT=... builds QEMU without these patches or kinds of patches. Without a
+# patch, the tests that it names cannot pass.
+TESTS_LEFT_OUT = $(if $(LEAVE_OUT),$(shell $(PYTHON) qemu/overlay.py \
+	--list-tests --leave-out '$(LEAVE_OUT)'))
+
 run-qtest:
 	@$(STAGE) qtest 'device tests are done' \
 		$(RUN_TESTS) $(V_DIR)/qemu $(QTESTS) $(QTEST_SHARES) \
+		$(if $(TESTS_LEFT_OUT),--but '$(TESTS_LEFT_OUT)') \
 		$(if $(SLOW),--slow)
 
 # One program of tests/qtest, or its tests whose path has what follows the
@@ -272,6 +278,13 @@ run-users run-newer run-applications run-hosts run-libvirt run-vmm run-arm64 \
 	@$(STAGE) $*! 'guest tests are done' \
 		tests/guest/run check --suite $*
 
+# The same with the sources of a distribution's QEMU that has no packages here
+STOCK_QEMU := $(call series_dir,10.2)/qemu-stock/qemu-system-x86_64
+
+run-vmm-10.2:
+	@STOCK_QEMU=$(STOCK_QEMU) $(STAGE) vmm-10.2! 'guest tests are done' \
+		tests/guest/run check --suite vmm 'guest/(?!vhost_user)'
+
 run-scale:
 	@FULL=1 $(STAGE) scale! 'guest tests are done' \
 		tests/guest/run check 'guest/(scale|iothread: writes)'
@@ -320,6 +333,14 @@ run-threads:
 		$(RUN_TESTS) $(S_DIR)/qemu-tsan --select '^virtio-rdma-test$$' \
 		--paths iothread
 
+# QEMU_SERIES=10.2 or newer, which has a client of vfio-user
+stock-qemu: $(B)/tools/meson.py $(QEMU_TREE)/VERSION | packages-build
+	@STOCK=1 $(STAGE) stock-qemu 'QEMU without patches is built' \
+		scripts/build-qemu.sh qemu-system-x86_64
+
+stock-qemu-10.2:
+	@$(MAKE) --no-print-directory stock-qemu QEMU_SERIES=10.2
+
 series-qemus:
 	@for series in $(KNOWN_SERIES); do \
 		$(MAKE) --no-print-directory qemu QEMU_SERIES=$$series || exit; \
@@ -355,14 +376,15 @@ needs-verbs: qtests uml | packages-guest packages-test
 needs-threads: tsan-qemu
 needs-series: series-qemus | packages-guest packages-test
 needs-arm64: qemu-arm64
+needs-vmm-10.2: stock-qemu-10.2
 needs-images: | packages-images
 needs-monitors: | packages-monitors
 needs-packages: packages
 needs-ci-jobs:
 needs-arm64 needs-images needs-monitors needs-newer-kernel needs-kernels \
 	needs-kernel-users needs-applications needs-hosts needs-libvirt \
-	needs-vmm needs-faults needs-providers needs-pvrdma needs-scale \
-	needs-vrdma-lab needs-containers \
+	needs-vmm needs-vmm-10.2 needs-faults needs-providers needs-pvrdma \
+	needs-scale needs-vrdma-lab needs-containers \
 	$(REPORTS:%=needs-%): qemu | packages-guest packages-test
 
 # The stages of a suite, if it has more than one or another name

@@ -8,9 +8,17 @@ overlay's files. It is updated in place: a file is written only if its contents
 change, so that ninja rebuilds only files that depend on it. Files that are no
 longer in the overlay are removed.
 
-The patches in qemu/patches are for all series of QEMU, those in a directory
-there for the series with its name. They are applied in the order of their
-names, across directories. Other series of QEMU are refused.
+The patches in qemu/patches are applied in the order of their names. The head of
+a patch says what it is for, and then:
+
+  Kind: KIND          build (Debian's source or compiler needs it), needed,
+                      fix, speed, extra or test
+  Needs: PATCH...     the patches that this one builds upon
+  Tests: REGEX        the device tests that fail without it
+  Series: from X.Y    only for these series of QEMU; or "until X.Y"
+  Only-if: FILE REGEX only if this file of QEMU has such a line
+
+qemu/series has the known series. Other series are refused.
 """
 
 import argparse
@@ -31,6 +39,7 @@ OVERLAY_DIRS = ('backends', 'configs', 'docs', 'hw', 'include', 'qapi',
 OWN_DOCS = ('docs/index.rst', 'docs/html/')
 IGNORED = re.compile(r'(~|\.orig|\.rej|\.sw[a-p]|\.pyc)$|^\.|^__pycache__$')
 MANIFEST = '.virtio-rdma-overlay.json'
+KINDS = ('build', 'needed', 'fix', 'speed', 'extra', 'test')
 # Generated from this project's VERSION, as QEMU has its own VERSION.
 VERSION_HEADER = 'hw/rdma/virtio/version.h'
 
@@ -59,31 +68,68 @@ def identity(pristine):
             version.stat().st_mtime_ns]
 
 
-def series_patches(directory, version):
-    """The patches for this version of QEMU, in the order of their names."""
-    known = sorted((path.name for path in directory.iterdir()
-                    if path.is_dir()),
-                   key=lambda name: [int(n) for n in name.split('.')])
+def series_number(series):
+    """What compares series in their order."""
+    return [int(n) for n in series.split('.')]
+
+
+def check_series(top, version):
+    """Return the series of this version of QEMU. Refuse unknown series."""
+    known = (top / 'qemu/series').read_text(encoding='utf-8').split()
     series = '.'.join(version.split('.')[:2])
     if series not in known:
         die(f'this is QEMU {version}; expected QEMU {" and ".join(known)}')
-    patches = [*directory.glob('*.patch'),
-               *(directory / series).glob('*.patch')]
-    names = [patch.name for patch in patches]
-    for name in names:
-        if names.count(name) > 1:
-            die(f'{name} exists for all series and for {series}: rename one')
-    return sorted(patches, key=lambda patch: patch.name)
+    return series
 
 
-def applicable(pristine, patches):
-    """Leave out patches whose "Only-if: FILE REGEX" line does not hold."""
-    for patch in patches:
-        cond = re.search(r'^Only-if: (\S+) (.*)$', patch.read_text(), re.M)
-        if cond and not re.search(cond[2], (pristine / cond[1]).read_text(),
-                                  re.M):
-            continue
-        yield patch
+def read_head(patch):
+    """What the head of a patch says, by keyword."""
+    head = patch.read_text(encoding='utf-8').split('\n--- ')[0]
+    return dict(re.findall(r'^(Kind|Needs|Tests|Series|Only-if): (.+)$', head,
+                           re.M))
+
+
+def is_for_series(head, series):
+    """Whether a patch with this head is for a series."""
+    word, _, other = head.get('Series', f'from {series}').partition(' ')
+    own, limit = series_number(series), series_number(other)
+    return own >= limit if word == 'from' else own <= limit
+
+
+def is_for_source(head, pristine):
+    """Whether the condition of a patch with this head holds."""
+    if 'Only-if' not in head:
+        return True
+    file, _, regex = head['Only-if'].partition(' ')
+    return re.search(regex, (pristine / file).read_text(), re.M)
+
+
+def split_patches(directory, leave_out):
+    """The heads of patches by name: of those to apply, and of those left out.
+    @leave_out: names and kinds of patches. Patches that need those are left
+    out, too."""
+    heads = {patch.stem: read_head(patch)
+             for patch in sorted(directory.glob('*.patch'),
+                                 key=lambda path: path.stem)}
+    for word in leave_out:
+        if word not in KINDS and word not in heads:
+            die(f'"{word}" is neither a patch nor a kind of patches; kinds: '
+                f'{", ".join(KINDS)}')
+
+    def is_wanted(name):
+        head = heads[name]
+        return (not {name, head['Kind']} & set(leave_out) and
+                all(map(is_wanted, head.get('Needs', '').split())))
+
+    wanted = {name: heads[name] for name in heads if is_wanted(name)}
+    return wanted, {name: heads[name] for name in heads if name not in wanted}
+
+
+def applicable(pristine, directory, series, leave_out):
+    """The patches for this tree, in the order of their names."""
+    wanted, _ = split_patches(directory, leave_out)
+    return [directory / f'{name}.patch' for name, head in wanted.items()
+            if is_for_series(head, series) and is_for_source(head, pristine)]
 
 
 def patched_files(pristine, patches):
@@ -93,7 +139,6 @@ def patched_files(pristine, patches):
     needs as many lines of context after the change as before it; otherwise
     patch applies it only at the end of the file.
     """
-    patches = list(applicable(pristine, patches))
     names, new = [], set()
     for patch in patches:
         lines = patch.read_text().splitlines()
@@ -149,14 +194,35 @@ def write_if_changed(path, data, mode):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n\n')[0])
-    parser.add_argument('pristine', type=Path, help='QEMU source tree')
-    parser.add_argument('out', type=Path, help='tree to make or update')
+    parser.add_argument('pristine', type=Path, nargs='?',
+                        help='QEMU source tree')
+    parser.add_argument('out', type=Path, nargs='?',
+                        help='tree to make or update')
+    parser.add_argument('--leave-out', metavar='WORD,...', default='',
+                        help='names and kinds of patches not to apply')
+    parser.add_argument('--stock', action='store_true',
+                        help='apply only patches of the kind "build", and lay '
+                             'no files over')
+    parser.add_argument('--list-tests', action='store_true',
+                        help='only print a pattern of the device tests that '
+                             'need the patches of --leave-out')
     args = parser.parse_args()
     top = Path(__file__).resolve().parent.parent
+    leave_out = args.leave_out.replace(',', ' ').split()
+    if args.list_tests:
+        _, left = split_patches(top / 'qemu/patches', leave_out)
+        print('|'.join(sorted({head['Tests'] for head in left.values()
+                               if 'Tests' in head})))
+        return
+    if not args.out:
+        parser.error('expected a source tree and the tree to make')
     pristine, out = args.pristine.resolve(), args.out.resolve()
 
     ident = identity(pristine)
-    patches = series_patches(top / 'qemu/patches', ident[1])
+    series = check_series(top, ident[1])
+    if args.stock:
+        leave_out = [kind for kind in KINDS if kind != 'build']
+    patches = applicable(pristine, top / 'qemu/patches', series, leave_out)
     manifest = out / MANIFEST
     try:
         known = json.loads(manifest.read_text())
@@ -178,8 +244,9 @@ def main():
         known = {'pristine': ident, 'files': []}
 
     wanted = patched_files(pristine, patches)
-    wanted[VERSION_HEADER] = (version_header(top), 0o644)
-    for name in overlay_files(top):
+    if not args.stock:
+        wanted[VERSION_HEADER] = (version_header(top), 0o644)
+    for name in overlay_files(top) if not args.stock else ():
         if (pristine / name).exists():
             die(f'{name} would replace a file of QEMU; use a patch')
         source = top / name

@@ -11,6 +11,9 @@
 #   TSAN=1              a QEMU with ThreadSanitizer, likewise
 #   COVERAGE=1          a QEMU that counts executed lines of our files
 #   PACKAGE=version     the QEMU of the Debian package, with Debian's paths
+#   STOCK=1             QEMU without anything of this project, as it is in
+#                       distributions: a VMM for virtio-rdma-server
+#   LEAVE_OUT="speed"   without these patches, or patches of these kinds
 #   TARGET=aarch64      an emulator of arm64 machines
 #   LEAN=1              only devices of the tests (configs/devices/*/
 #                       rdma-tests.mak), no debug information: compiles in two
@@ -20,6 +23,7 @@ cd "$(dirname "$0")/.."
 src=$S_DIR/qemu-src out=$V_DIR/qemu${COVERAGE:+-coverage}
 [ -z "${FUZZ:-}" ] || out=$S_DIR/qemu-fuzz
 [ -z "${TSAN:-}" ] || out=$S_DIR/qemu-tsan
+[ -z "${STOCK:-}" ] || src=$S_DIR/qemu-stock-src out=$S_DIR/qemu-stock
 [ -z "${PACKAGE:-}" ] || out=$B/packages/qemu
 target=${TARGET:-x86_64}
 [ "$target" = x86_64 ] || out+=-$target
@@ -32,7 +36,8 @@ mkdir -p "$S_DIR" "$out"
 exec 9> "$S_DIR/.lock-overlay"
 flock 9
 echo "== overlay"
-"$PYTHON" qemu/overlay.py "$QEMU_TREE" "$src"
+"$PYTHON" qemu/overlay.py ${STOCK:+--stock} --leave-out "${LEAVE_OUT:-}" \
+    "$QEMU_TREE" "$src"
 exec 9> "$V_DIR/.lock-qemu"
 flock 9
 
@@ -65,7 +70,8 @@ elif [ -n "${FUZZ:-}" ]; then
         --host-cc=clang
     )
 else
-    [ -z "${LEAN:-}" ] || [ "$target" != x86_64 ] ||
+    # Its sources have no list of these devices.
+    [ -z "${LEAN:-}" ] || [ -n "${STOCK:-}" ] || [ "$target" != x86_64 ] ||
         options+=(
             --without-default-devices
             --with-devices-x86_64=rdma-tests
@@ -82,7 +88,7 @@ else
 fi
 # For virtio-rdma-server. QEMU builds its server only for targets that have KVM
 # on this machine.
-[ "$target" != x86_64 ] || [ -n "${TSAN:-}" ] ||
+[ "$target" != x86_64 ] || [ -n "${TSAN:-}${STOCK:-}" ] ||
     options+=(
         --enable-multiprocess
         --enable-vfio-user-server

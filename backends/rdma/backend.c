@@ -266,9 +266,14 @@ bool rdma_backend_may_set(Object *obj, const char *name, Error **errp)
     return true;
 }
 
-static bool rdma_backend_can_be_deleted(UserCreatable *uc)
+static bool rdma_backend_prepare_delete(UserCreatable *uc, Error **errp)
 {
-    return !RDMA_BACKEND(uc)->client_ops;
+    if (RDMA_BACKEND(uc)->client_ops) {
+        error_setg(errp, "object '%s' is in use, can not be deleted",
+                   object_get_canonical_path_component(OBJECT(uc)));
+        return false;
+    }
+    return true;
 }
 
 static char *rdma_backend_get_info(Object *obj, Error **errp)
@@ -283,7 +288,7 @@ static void rdma_backend_class_init(ObjectClass *oc, RdmaClassData data)
 {
     UserCreatableClass *ucc = USER_CREATABLE_CLASS(oc);
 
-    ucc->can_be_deleted = rdma_backend_can_be_deleted;
+    ucc->prepare_delete = rdma_backend_prepare_delete;
     object_class_property_add_str(oc, "info", rdma_backend_get_info, NULL);
     object_class_property_set_description(oc, "info",
         "what it is connected to, and what of that is in use");

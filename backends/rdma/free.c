@@ -4,7 +4,7 @@
  * back in slices, one in each turn of the main loop.
  */
 #include "qemu/osdep.h"
-#include "block/aio.h"
+#include "qemu/aio.h"
 #include "qemu/cutils.h"
 #include "qemu/madvise.h"
 #include "qemu/main-loop.h"

@@ -8,6 +8,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/rcu.h"
+#include "system/memory_cached.h"
 #include "system/rdma-ram.h"
 #include "system/xen.h"
 

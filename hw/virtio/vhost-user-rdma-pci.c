@@ -4,7 +4,7 @@
  */
 #include "qemu/osdep.h"
 #include "hw/pci/pci_ids.h"
-#include "hw/qdev-properties.h"
+#include "hw/core/qdev-properties.h"
 #include "hw/virtio/vhost-user-rdma.h"
 #include "hw/virtio/virtio-pci.h"
 #include "qapi/error.h"

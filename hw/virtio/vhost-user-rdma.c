@@ -8,7 +8,7 @@
  * has its own handlers of the connection.
  */
 #include "qemu/osdep.h"
-#include "hw/qdev-properties.h"
+#include "hw/core/qdev-properties.h"
 #include "hw/virtio/vhost-user-rdma.h"
 #include "hw/virtio/virtio-bus.h"
 #include "migration/vmstate.h"
@@ -195,10 +195,10 @@ static void queue_reset(VirtIODevice *vdev, uint32_t n)
     struct vhost_dev *hdev = get_vhost(vdev);
     struct vhost_virtqueue *vq = get_ring(hdev, n);
 
-    /* QEMU maps the descriptors of a ring when it starts the ring. */
-    if (vq && vq->desc) {
+    /* QEMU sets the address when it starts a ring, and never clears it. */
+    if (vq && vq->desc_phys) {
         vhost_virtqueue_stop(hdev, vdev, vq, n);
-        vq->desc = NULL;
+        vq->desc_phys = 0;
     }
 }
 
@@ -207,13 +207,13 @@ static void queue_enable(VirtIODevice *vdev, uint32_t n)
     struct vhost_dev *hdev = get_vhost(vdev);
     struct vhost_virtqueue *vq = get_ring(hdev, n);
 
-    if (vq && vq->desc) {
+    if (vq && vq->desc_phys) {
         /* The ring runs. Take back the size and addresses of this write. */
         virtio_queue_set_num(vdev, n, vq->num);
         virtio_queue_set_rings(vdev, n, vq->desc_phys, vq->avail_phys,
                                vq->used_phys);
     } else if (vq && vhost_virtqueue_start(hdev, vdev, vq, n) < 0) {
-        vq->desc = NULL;
+        vq->desc_phys = 0;
         /* vhost_dev_stop() stops all rings that have an address. */
         virtio_queue_set_rings(vdev, n, 0, 0, 0);
         error_report("vhost-user-rdma: cannot start virtqueue %u", n);

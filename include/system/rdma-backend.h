@@ -51,8 +51,8 @@
 #ifndef SYSTEM_RDMA_BACKEND_H
 #define SYSTEM_RDMA_BACKEND_H
 
-#include "block/aio.h"
-#include "hw/qdev-core.h"
+#include "qemu/aio.h"
+#include "hw/core/qdev.h"
 #include "qemu/thread.h"
 #include "qom/object.h"
 #include "rdma/consumer.h"

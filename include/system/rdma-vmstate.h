@@ -59,6 +59,26 @@ static inline int rdma_vmstate_load(QEMUFile *f, const VMStateDescription *vmsd,
         (void (*)(void))vmstate_load_state, f, vmsd, opaque);
 }
 
+/* vmstate_save_state() of 10.0, and of 10.2 */
+typedef int (*RdmaVMStateSave)(QEMUFile *, const VMStateDescription *, void *,
+                               JSONWriter *);
+typedef int (*RdmaVMStateSaveErr)(QEMUFile *, const VMStateDescription *,
+                                  void *, JSONWriter *, Error **);
+
+static inline int rdma_vmstate_save_plain(void (*save)(void), QEMUFile *f,
+                                          const VMStateDescription *vmsd,
+                                          void *opaque, JSONWriter *desc)
+{
+    return ((RdmaVMStateSave)save)(f, vmsd, opaque, desc);
+}
+
+static inline int rdma_vmstate_save_err(void (*save)(void), QEMUFile *f,
+                                        const VMStateDescription *vmsd,
+                                        void *opaque, JSONWriter *desc)
+{
+    return ((RdmaVMStateSaveErr)save)(f, vmsd, opaque, desc, NULL);
+}
+
 /**
  * rdma_vmstate_save: save a structure, with its description in @desc if that
  *                    is not NULL
@@ -68,7 +88,10 @@ static inline int rdma_vmstate_load(QEMUFile *f, const VMStateDescription *vmsd,
 static inline int rdma_vmstate_save(QEMUFile *f, const VMStateDescription *vmsd,
                                     void *opaque, JSONWriter *desc)
 {
-    return vmstate_save_state_v(f, vmsd, opaque, desc, vmsd->version_id, NULL);
+    return _Generic(&vmstate_save_state,
+                    RdmaVMStateSave : rdma_vmstate_save_plain,
+                    RdmaVMStateSaveErr : rdma_vmstate_save_err)(
+        (void (*)(void))vmstate_save_state, f, vmsd, opaque, desc);
 }
 
 #endif /* SYSTEM_RDMA_VMSTATE_H */

@@ -16,6 +16,8 @@ VERSION_HEADER = 'hw/rdma/virtio/version.h'
 
 PATCH = '''Why this is needed.
 
+Kind: needed
+
 --- a/hw/meson.build
 +++ b/hw/meson.build
 @@ -1,2 +1,3 @@
@@ -27,6 +29,8 @@ PATCH = '''Why this is needed.
 # Needs a line before it that another patch has to bring
 PATCH_AFTER = '''Why this is needed.
 
+Kind: needed
+
 --- a/hw/meson.build
 +++ b/hw/meson.build
 @@ -2,2 +2,3 @@
@@ -36,6 +40,8 @@ PATCH_AFTER = '''Why this is needed.
 '''
 
 NEW_FILE = '''Why this is needed.
+
+Kind: needed
 
 --- /dev/null
 +++ b/hw/pci/new.c
@@ -56,8 +62,7 @@ class Overlay(unittest.TestCase):
                    "subdir('pci')\nsubdir('rtc')\n")
         self.write(self.qemu / 'hw/pci/pci.c', 'pristine\n')
         self.write(self.top / 'qemu/patches/hooks.patch', PATCH)
-        for series in ('10.0', '10.2'):
-            (self.top / 'qemu/patches' / series).mkdir()
+        self.write(self.top / 'qemu/series', '10.0\n10.2\n11.1\n')
         self.write(self.top / 'VERSION', '1.2.3\n')
         self.write(self.top / 'hw/rdma/device.c', 'one\n')
         self.write(self.top / 'tests/unit/engine.c', 'not for QEMU\n')
@@ -67,10 +72,10 @@ class Overlay(unittest.TestCase):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding='utf-8')
 
-    def run_overlay(self):
+    def run_overlay(self, *options):
         """(exit status, names of the files that were written)."""
         done = subprocess.run(
-            [sys.executable, self.top / 'qemu/overlay.py', self.qemu,
+            [sys.executable, self.top / 'qemu/overlay.py', *options, self.qemu,
              self.out], text=True, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, check=False)
         self.message = done.stderr
@@ -149,17 +154,56 @@ class Overlay(unittest.TestCase):
         self.assertEqual(self.run_overlay()[0], 1)
         self.assertIn('which QEMU has', self.message)
 
-    def test_patch_of_a_series_is_for_that_series(self):
-        (self.top / 'qemu/patches/hooks.patch').rename(
-            self.top / 'qemu/patches/10.2/hooks.patch')
-        self.run_overlay()
-        self.assertNotIn('rdma', self.text('hw/meson.build'))
-        self.write(self.qemu / 'VERSION', '10.2.2\n')
-        self.assertEqual(self.run_overlay()[0], 0)
-        self.assertIn("subdir('rdma')", self.text('hw/meson.build'))
+    def test_patch_for_some_series_is_left_out_for_others(self):
+        path = self.top / 'qemu/patches/hooks.patch'
+        for limit, fits in (('from 10.0', (True, True, True)),
+                            ('from 10.2', (False, True, True)),
+                            ('from 11.0', (False, False, True)),
+                            ('until 10.2', (True, True, False)),
+                            ('until 9.2', (False, False, False))):
+            self.write(path, f'Series: {limit}\n' + PATCH)
+            for version, fit in zip(('10.0.1', '10.2.2', '11.1.1'), fits):
+                self.write(self.qemu / 'VERSION', f'{version}\n')
+                self.assertEqual(self.run_overlay()[0], 0, self.message)
+                self.assertEqual('rdma' in self.text('hw/meson.build'), fit,
+                                 f'{limit} {version}')
 
-    def test_patches_apply_in_order_of_their_names_wherever_they_are(self):
-        self.write(self.top / 'qemu/patches/10.0/hooks-2.patch',
+    def test_patches_can_be_left_out_by_name_and_by_kind(self):
+        after = PATCH_AFTER.format('rdma', 'two')
+        self.write(self.top / 'qemu/patches/more.patch',
+                   'Needs: hooks\n' + after.replace('needed', 'speed'))
+        for words, lines in (('', ['pci', 'rdma', 'two', 'rtc']),
+                             ('more', ['pci', 'rdma', 'rtc']),
+                             ('speed', ['pci', 'rdma', 'rtc']),
+                             ('hooks', ['pci', 'rtc']),
+                             ('speed needed', ['pci', 'rtc'])):
+            self.assertEqual(self.run_overlay('--leave-out', words)[0], 0,
+                             self.message)
+            self.assertEqual(self.text('hw/meson.build').split(),
+                             [f"subdir('{name}')" for name in lines])
+        self.assertEqual(self.run_overlay('--leave-out', 'mroe')[0], 1)
+        self.assertIn('"mroe" is neither a patch nor a kind', self.message)
+
+    def test_tests_of_patches_that_are_left_out_are_listed(self):
+        for name, kind in (('one', 'fix'), ('two', 'speed'), ('ten', 'fix')):
+            self.write(self.top / f'qemu/patches/{name}.patch',
+                       f'Tests: {name}-\n' +
+                       NEW_FILE.replace('needed', kind))
+        for words, tests in (('', ''), ('needed', ''), ('two', 'two-'),
+                             ('fix', 'one-|ten-'),
+                             ('speed ten', 'ten-|two-')):
+            self.assertEqual(
+                self.run_overlay('--list-tests', '--leave-out', words),
+                (0, set(filter(None, [tests]))))
+
+    def test_stock_tree_has_only_patches_for_the_build(self):
+        self.assertEqual(self.run_overlay('--stock'), (0, set()))
+        self.write(self.top / 'qemu/patches/hooks.patch',
+                   PATCH.replace('needed', 'build'))
+        self.assertEqual(self.run_overlay('--stock'), (0, {'hw/meson.build'}))
+
+    def test_patches_apply_in_order_of_their_names(self):
+        self.write(self.top / 'qemu/patches/hooks-2.patch',
                    PATCH_AFTER.format('rdma', 'two'))
         self.write(self.top / 'qemu/patches/hooks-3.patch',
                    PATCH_AFTER.format('two', 'three'))
@@ -170,18 +214,12 @@ class Overlay(unittest.TestCase):
                          [f"subdir('{name}')" for name in
                           ('pci', 'rdma', 'two', 'three', 'rtc')])
 
-    def test_patch_that_is_there_twice_is_refused(self):
-        self.write(self.top / 'qemu/patches/10.0/hooks.patch', PATCH)
-        self.assertEqual(self.run_overlay()[0], 1)
-        self.assertIn('hooks.patch exists for all series and for 10.0',
-                      self.message)
-
     def test_other_series_is_refused_with_those_that_are_known(self):
-        for version in ('9.2.4', '10.1.50', '10.10.0', '11.0.0'):
+        for version in ('9.2.4', '10.1.50', '10.10.0', '11.0.0', '11.10.0'):
             self.write(self.qemu / 'VERSION', f'{version}\n')
             self.assertEqual(self.run_overlay()[0], 1)
             self.assertIn(f'QEMU {version}', self.message)
-            self.assertIn('10.0 and 10.2', self.message)
+            self.assertIn('10.0 and 10.2 and 11.1', self.message)
             self.assertFalse(self.out.exists())
 
     def test_device_gets_the_version(self):

@@ -14,7 +14,7 @@
 #include "net/eth.h"
 #include "net/filter.h"
 #include "net/vhost_net.h"
-#include "hw/qdev-core.h"
+#include "hw/core/qdev.h"
 #include "qom/object_interfaces.h"
 #include "system/rdma-backend.h"
 #include "system/rdma-series.h"

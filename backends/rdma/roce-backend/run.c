@@ -4,7 +4,7 @@
  * when the netdev or shared memory has frames.
  */
 #include "qemu/osdep.h"
-#include "block/aio-wait.h"
+#include "qemu/aio-wait.h"
 #include "qemu/iov.h"
 #include "qemu/lockable.h"
 #include "qemu/main-loop.h"

@@ -6,7 +6,7 @@
 #ifndef BACKENDS_RDMA_ROCE_SHM_INT_H
 #define BACKENDS_RDMA_ROCE_SHM_INT_H
 
-#include "block/aio.h"
+#include "qemu/aio.h"
 #include "qemu/queue.h"
 #include "qemu/timer.h"
 #include "shm.h"

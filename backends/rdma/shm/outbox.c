@@ -3,6 +3,7 @@
  * Outboxes: send frames to other ports.
  */
 #include "qemu/osdep.h"
+#include "qemu/bswap.h"
 #include "net/util.h"
 #include "qemu/iov.h"
 #include "rdma/roce.h"

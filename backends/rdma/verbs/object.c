@@ -7,7 +7,7 @@
  * leaves it.
  */
 #include "qemu/osdep.h"
-#include "hw/boards.h"
+#include "hw/core/boards.h"
 #include "qapi/error.h"
 #include "qom/object_interfaces.h"
 #include "system/address-spaces.h"

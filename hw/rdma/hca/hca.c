@@ -4,7 +4,7 @@
  * the machine.
  */
 #include "qemu/osdep.h"
-#include "hw/boards.h"
+#include "hw/core/boards.h"
 #include "qemu/units.h"
 #include "int.h"
 

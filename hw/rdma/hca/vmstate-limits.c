@@ -80,6 +80,36 @@ static int get_limits(QEMUFile *f, void *pv, size_t size,
     return 0;
 }
 
+static int put_equal(QEMUFile *f, void *pv, size_t size,
+                     const VMStateField *field, JSONWriter *vmdesc)
+{
+    uint64_t be = cpu_to_be64(ldn_he_p(pv, size));
+
+    qemu_put_buffer(f, (uint8_t *)&be + sizeof(be) - size, size);
+    return 0;
+}
+
+static int get_equal(QEMUFile *f, void *pv, size_t size,
+                     const VMStateField *field)
+{
+    uint64_t theirs = 0, ours = ldn_he_p(pv, size);
+
+    qemu_get_buffer(f, (uint8_t *)&theirs + sizeof(theirs) - size, size);
+    theirs = be64_to_cpu(theirs);
+    if (theirs != ours) {
+        error_report("rdma: the source has %s=0x%" PRIx64 ", but this device "
+                     "has 0x%" PRIx64, field->name, theirs, ours);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+const VMStateInfo vmstate_info_rdma_equal = {
+    .name = "rdma equal",
+    .get = get_equal,
+    .put = put_equal,
+};
+
 const VMStateInfo vmstate_info_rdma_hca_limits = {
     .name = "rdma hca limits",
     .get = get_limits,

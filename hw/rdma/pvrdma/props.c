@@ -3,7 +3,7 @@
  * Properties of a pvrdma device, and checks of their values.
  */
 #include "qemu/osdep.h"
-#include "hw/qdev-properties.h"
+#include "hw/core/qdev-properties.h"
 #include "qapi/error.h"
 #include "qemu/host-utils.h"
 #include "int.h"

@@ -285,7 +285,7 @@ static const VMStateDescription vmstate_early = {
     .early_setup = true,
     .fields = (const VMStateField[]) {
         VMSTATE_RDMA_HCA_LIMITS(hca, Pvrdma),
-        VMSTATE_UINT32_EQUAL(conf.max_uar, Pvrdma, "max-uar differs"),
+        VMSTATE_RDMA_EQUAL("max-uar", conf.max_uar, Pvrdma),
         VMSTATE_END_OF_LIST()
     },
 };

@@ -3,7 +3,7 @@
  * virtio-net-roce-pci: the PCI function of a virtio-net-roce device.
  */
 #include "qemu/osdep.h"
-#include "hw/qdev-properties.h"
+#include "hw/core/qdev-properties.h"
 #include "hw/virtio/virtio-pci-power.h"
 #include "hw/virtio/virtio-pci.h"
 #include "qapi/error.h"

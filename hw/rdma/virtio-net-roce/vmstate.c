@@ -212,9 +212,9 @@ static const VMStateDescription vmstate_early = {
     .early_setup = true,
     .fields = (const VMStateField[]) {
         VMSTATE_RDMA_HCA_LIMITS(hca, NetRoce),
-        VMSTATE_UINT16_EQUAL(conf.host_mtu, NetRoce, "host_mtu differs"),
+        VMSTATE_RDMA_EQUAL("host_mtu", conf.host_mtu, NetRoce),
         /* The guest has read it, and peers send RoCE frames to it. */
-        VMSTATE_UINT64_EQUAL(mac, NetRoce, "mac differs"),
+        VMSTATE_RDMA_EQUAL("mac", mac, NetRoce),
         VMSTATE_END_OF_LIST()
     },
 };

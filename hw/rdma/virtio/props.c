@@ -3,7 +3,7 @@
  * Properties of a virtio-rdma device, and checks of their values
  */
 #include "qemu/osdep.h"
-#include "hw/qdev-properties.h"
+#include "hw/core/qdev-properties.h"
 #include "qapi/error.h"
 #include "base.h"
 #include "version.h"

@@ -5,7 +5,7 @@
  */
 #include "qemu/osdep.h"
 #include <sys/epoll.h>
-#include "hw/qdev-properties.h"
+#include "hw/core/qdev-properties.h"
 #include "migration/qemu-file.h"
 #include "migration/vmstate.h"
 #include "qapi/error.h"

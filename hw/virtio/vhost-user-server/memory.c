@@ -229,9 +229,9 @@ bool vus_memory_init(VhostUserServer *s, Error **errp)
      * again only if they follow those of another block, and its bits for pages
      * never shrink.
      */
-    return memory_region_init_ram_nomigrate(&s->first_block, OBJECT(s),
-                                            "vhost-user-server.first-block",
-                                            qemu_real_host_page_size(), errp);
+    return memory_region_init_ram_flags_nomigrate(
+        &s->first_block, OBJECT(s), "vhost-user-server.first-block",
+        qemu_real_host_page_size(), 0, errp);
 }
 
 void vus_memory_clear(VhostUserServer *s)

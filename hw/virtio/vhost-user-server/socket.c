@@ -8,7 +8,7 @@
  * message that has too many, and spins if the client reads no replies.
  */
 #include "qemu/osdep.h"
-#include "hw/qdev-core.h"
+#include "hw/core/qdev.h"
 #include "io/channel-socket.h"
 #include "qapi/error.h"
 #include "qemu/error-report.h"

@@ -6,7 +6,7 @@
 #ifndef HW_RDMA_HCA_TYPES_H
 #define HW_RDMA_HCA_TYPES_H
 
-#include "hw/qdev-core.h"
+#include "hw/core/qdev.h"
 #include "net/net.h"
 #include "qapi/qapi-types-rdma.h"
 #include "qapi/qapi-types-rdma-fault.h"

@@ -40,6 +40,19 @@ extern const VMStateInfo vmstate_info_rdma_hca_limits;
 }
 
 /*
+ * An integer that the destination must have, too, such as the value of the
+ * property @prop_
+ */
+extern const VMStateInfo vmstate_info_rdma_equal;
+#define VMSTATE_RDMA_EQUAL(prop_, field_, state_) {                     \
+    .name = prop_,                                                      \
+    .info = &vmstate_info_rdma_equal,                                   \
+    .size = sizeof_field(state_, field_),                               \
+    .flags = VMS_SINGLE,                                                \
+    .offset = offsetof(state_, field_),                                 \
+}
+
+/*
  * The pages of a queue in memory of the driver, or none. The guest interface
  * checks the number, and charges the pages: see rdma_hca_record_charge().
  */
