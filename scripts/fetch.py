@@ -14,17 +14,27 @@ from the machine's own sources: the same mirror and keyring, other suites.
 
 import argparse
 import fcntl
+import hashlib
 import os
 import re
 import shutil
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 # The suite with QEMU 10.0 and rdma-core 56: Debian 13
 SOURCE_SUITE = 'trixie'
 # Suites that have later versions, for some time
 LATER_SUITES = (f'{SOURCE_SUITE}-backports', 'testing', 'sid')
+# Tarballs with their SHA-256, which an archive may keep when its index has only
+# later versions, or when it lists versions that it does not have.
+KEPT = {
+    ('qemu', '11.1'): (
+        'qemu_11.1.1+ds.orig.tar.xz',
+        '0b1376e75dbe3e2fea4e408f8669f88a723f419f36a5b7d74cc6a4cfe07e4f5e'),
+}
 
 
 class FetchError(Exception):
@@ -202,6 +212,26 @@ def tarballs(directory, name, series):
     return sorted(found, key=version_key, reverse=True)
 
 
+def download_kept(name, series, store):
+    """Fetch a tarball that no index lists. Return its path, or None."""
+    file, digest = KEPT.get((name, series), (None, None))
+    if not file:
+        return None
+    url = f'{machine_archive()[0]}/pool/main/{name[0]}/{name}/{file}'
+    print('+ fetch', url, flush=True)
+    try:
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            data = answer.read()
+    except (urllib.error.URLError, TimeoutError) as e:
+        print(f'{url}: {e}')
+        return None
+    found = hashlib.sha256(data).hexdigest()
+    if found != digest:
+        raise FetchError(f'{url} has the SHA-256 {found}, expected {digest}')
+    (store / file).write_bytes(data)
+    return store / file
+
+
 def download_source(name, series, work):
     store = work / 'source'
     store.mkdir(parents=True, exist_ok=True)
@@ -220,6 +250,9 @@ def download_source(name, series, work):
             have = tarballs(store, name, series)
             if got.returncode == 0 and have:
                 return have[0]
+    kept = download_kept(name, series, store)
+    if kept:
+        return kept
     raise FetchError(f'the archive has no source of {name} {series}: set '
                      '--source-cache to a directory with its tarball')
 
