@@ -384,6 +384,7 @@ static const struct {
 } stored[] = {
     { "10.0", &plain }, { "10.0", &direct },
     { "10.2", &plain }, { "10.2", &direct },
+    { "11.1", &plain }, { "11.1", &direct },
 };
 
 static void test_stored(const void *opaque)
