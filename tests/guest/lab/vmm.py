@@ -58,6 +58,12 @@ def write_program(root, path):
     path.chmod(0o755)
 
 
+def stock_qemu():
+    """The path of a QEMU without patches that was built for these tests, or
+    None for Debian's packages"""
+    return os.environ.get('STOCK_QEMU')
+
+
 class ServedVm(Vm):
     """A guest with the devices of a server."""
 
@@ -85,8 +91,8 @@ class ServedVm(Vm):
         self.hears()
 
 
-class DebianVm(ServedVm):
-    """The same, of Debian's QEMU."""
+class StockVm(ServedVm):
+    """The same, of a QEMU without patches: Debian's, or STOCK_QEMU."""
 
     def _emulator(self):
         return f'{self.server.directory}/qemu'
@@ -160,8 +166,12 @@ class Served(TwoGuests):
         for name in ('server.sh', 'guest.sh'):
             (Path(self.directory) / name).write_text(listing(PAGE, name))
 
-    def add_debian_qemu(self):
-        write_program(debian_qemu(), Path(self.directory) / 'qemu')
+    def add_stock_qemu(self):
+        path = Path(self.directory) / 'qemu'
+        if stock_qemu():
+            path.symlink_to(stock_qemu())
+        else:
+            write_program(debian_qemu(), path)
 
     def wait(self, index):
         """Wait until a guest is up, and bring its NIC up."""
@@ -199,10 +209,10 @@ class ServedPair(Served):
                  mem='1G', hotplug=False):
         assert rdma, 'rxe needs no server'
         super().__init__(mtu)
-        self.add_debian_qemu()
+        self.add_stock_qemu()
         self.servers = [Server(tag, index, self.directory, '--mtu', str(mtu),
                                '--adapter', adapter) for index in (1, 2)]
-        self.vms = [DebianVm(f'{tag}-{index}', server,
+        self.vms = [StockVm(f'{tag}-{index}', server,
                              *(ROOM if hotplug else ()), smp=smp, mem=mem)
                     for index, server in enumerate(self.servers, 1)]
 
