@@ -42,7 +42,7 @@ class Hub:
         command = [str(qemu_binary()), '-machine', 'none', '-nodefaults',
                    '-display', 'none',
                    '-chardev', f'socket,id=qmp,fd={far.fileno()}',
-                   '-mon', 'chardev=qmp,mode=control']
+                   '-qmp', 'chardev:qmp']
         for i in range(ports):
             command += [*_netdev(f's{i}', link, directory, first + i, False),
                         '-netdev', f'hubport,id=h{i},hubid=0,netdev=s{i}']

@@ -170,7 +170,7 @@ class Vm(Guest):
             '-device', 'virtio-serial-pci,max_ports=2,addr=b',
             '-device', 'virtserialport,chardev=agent,name=lab.agent',
             '-chardev', f'{qmp},id=qmp',
-            '-mon', 'chardev=qmp,mode=control']
+            '-qmp', 'chardev:qmp']
         return command + self.devices
 
     def _enter(self):
