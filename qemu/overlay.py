@@ -8,8 +8,8 @@ overlay's files. It is updated in place: a file is written only if its contents
 change, so that ninja rebuilds only files that depend on it. Files that are no
 longer in the overlay are removed.
 
-The patches in qemu/patches are applied in the order of their names. The head of
-a patch says what it is for, and then:
+The patches in qemu/patches are applied in the order of their names. The head
+of a patch says what it is for, and then:
 
   Kind: KIND          build (Debian's source or compiler needs it), needed,
                       fix, speed, extra or test

@@ -28,8 +28,8 @@ from pathlib import Path
 SOURCE_SUITE = 'trixie'
 # Suites that have later versions, for some time
 LATER_SUITES = (f'{SOURCE_SUITE}-backports', 'testing', 'sid')
-# Tarballs with their SHA-256, which an archive may keep when its index has only
-# later versions, or when it lists versions that it does not have.
+# Tarballs with their SHA-256, which an archive may keep when its index has
+# only later versions, or when it lists versions that it does not have.
 KEPT = {
     ('qemu', '11.1'): (
         'qemu_11.1.1+ds.orig.tar.xz',

@@ -181,8 +181,8 @@ class Overlay(unittest.TestCase):
                              self.message)
             self.assertEqual(self.text('hw/meson.build').split(),
                              [f"subdir('{name}')" for name in lines])
-        self.assertEqual(self.run_overlay('--leave-out', 'mroe')[0], 1)
-        self.assertIn('"mroe" is neither a patch nor a kind', self.message)
+        self.assertEqual(self.run_overlay('--leave-out', 'no-such')[0], 1)
+        self.assertIn('"no-such" is neither a patch nor a kind', self.message)
 
     def test_tests_of_patches_that_are_left_out_are_listed(self):
         for name, kind in (('one', 'fix'), ('two', 'speed'), ('ten', 'fix')):

@@ -124,7 +124,7 @@ class Patches(unittest.TestCase):
 
 
     def test_page_has_each(self):
-        rows = re.findall(r'^   \* - ``([\w-]+)``\n     - (\w+)\n     - (.+)\n',
+        rows = re.findall(r'^   \* - ``(.+)``\n     - (\w+)\n     - (.+)\n',
                           PAGE.read_text(encoding='utf-8'), re.M)
         heads = {path.stem: overlay.read_head(path) for path in patches()}
         self.assertEqual(rows, [(name, head['Kind'],
