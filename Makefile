@@ -215,7 +215,7 @@ run-unit:
 # LEAVE_OUT=... builds QEMU without these patches or kinds of patches. Without a
 # patch, the tests that it names cannot pass.
 TESTS_LEFT_OUT = $(if $(LEAVE_OUT),$(shell $(PYTHON) qemu/overlay.py \
-	--list-tests --leave-out '$(LEAVE_OUT)'))
+	--list-tests --series $(QEMU_SERIES) --leave-out '$(LEAVE_OUT)'))
 
 run-qtest:
 	@$(STAGE) qtest 'device tests are done' \
@@ -333,7 +333,7 @@ run-threads:
 		$(RUN_TESTS) $(S_DIR)/qemu-tsan --select '^virtio-rdma-test$$' \
 		--paths iothread
 
-# QEMU_SERIES=10.2 or newer, which has a client of vfio-user
+# For QEMU_SERIES=10.2 and later, which have a client of vfio-user
 stock-qemu: $(B)/tools/meson.py $(QEMU_TREE)/VERSION | packages-build
 	@STOCK=1 $(STAGE) stock-qemu 'QEMU without patches is built' \
 		scripts/build-qemu.sh qemu-system-x86_64

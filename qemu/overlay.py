@@ -77,16 +77,28 @@ def check_series(top, version):
     """Return the series of this version of QEMU. Refuse unknown series."""
     known = (top / 'qemu/series').read_text(encoding='utf-8').split()
     series = '.'.join(version.split('.')[:2])
-    if series not in known:
-        die(f'this is QEMU {version}; expected QEMU {" and ".join(known)}')
+    # Release candidates and the development branch have micro versions from
+    # 50 on: 11.1.91 is 11.2-rc1.
+    micro = (series_number(version) + [0])[2]
+    if series not in known or micro >= 50:
+        die(f'this is QEMU {version}; expected a release of QEMU '
+            f'{", ".join(known)}')
     return series
 
 
 def read_head(patch):
     """What the head of a patch says, by keyword."""
-    head = patch.read_text(encoding='utf-8').split('\n--- ')[0]
-    return dict(re.findall(r'^(Kind|Needs|Tests|Series|Only-if): (.+)$', head,
+    text = patch.read_text(encoding='utf-8').split('\n--- ')[0]
+    head = dict(re.findall(r'^(Kind|Needs|Tests|Series|Only-if): (.+)$', text,
                            re.M))
+    if head.get('Kind') not in KINDS:
+        die(f'{patch.name}: expected a line "Kind: " with one of '
+            f'{", ".join(KINDS)}')
+    if not re.fullmatch(r'(from|until) \d+\.\d+',
+                        head.get('Series', 'from 0.0')):
+        die(f'{patch.name}: expected "Series: from X.Y" or "until X.Y", got '
+            f'"{head["Series"]}"')
+    return head
 
 
 def is_for_series(head, series):
@@ -101,13 +113,15 @@ def is_for_source(head, pristine):
     if 'Only-if' not in head:
         return True
     file, _, regex = head['Only-if'].partition(' ')
-    return re.search(regex, (pristine / file).read_text(), re.M)
+    path = pristine / file
+    return path.is_file() and re.search(
+        regex, path.read_text(encoding='utf-8'), re.M)
 
 
 def split_patches(directory, leave_out):
     """The heads of patches by name: of those to apply, and of those left out.
-    @leave_out: names and kinds of patches. Patches that need those are left
-    out, too."""
+    @leave_out: names and kinds of patches. A name stands for the patch with
+    "-data" at its end, too. Patches that need those are left out, too."""
     heads = {patch.stem: read_head(patch)
              for patch in sorted(directory.glob('*.patch'),
                                  key=lambda path: path.stem)}
@@ -118,7 +132,8 @@ def split_patches(directory, leave_out):
 
     def is_wanted(name):
         head = heads[name]
-        return (not {name, head['Kind']} & set(leave_out) and
+        words = {name, name.removesuffix('-data'), head['Kind']}
+        return (not words & set(leave_out) and
                 all(map(is_wanted, head.get('Needs', '').split())))
 
     wanted = {name: heads[name] for name in heads if is_wanted(name)}
@@ -206,13 +221,15 @@ def main():
     parser.add_argument('--list-tests', action='store_true',
                         help='only print a pattern of the device tests that '
                              'need the patches of --leave-out')
+    parser.add_argument('--series', help='series of QEMU for --list-tests')
     args = parser.parse_args()
     top = Path(__file__).resolve().parent.parent
     leave_out = args.leave_out.replace(',', ' ').split()
     if args.list_tests:
         _, left = split_patches(top / 'qemu/patches', leave_out)
-        print('|'.join(sorted({head['Tests'] for head in left.values()
-                               if 'Tests' in head})))
+        print('|'.join(sorted({
+            head['Tests'] for head in left.values()
+            if 'Tests' in head and is_for_series(head, args.series)})))
         return
     if not args.out:
         parser.error('expected a source tree and the tree to make')

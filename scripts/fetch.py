@@ -15,12 +15,12 @@ from the machine's own sources: the same mirror and keyring, other suites.
 import argparse
 import fcntl
 import hashlib
+import http.client
 import os
 import re
 import shutil
 import subprocess
 import sys
-import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -222,13 +222,15 @@ def download_kept(name, series, store):
     try:
         with urllib.request.urlopen(url, timeout=60) as answer:
             data = answer.read()
-    except (urllib.error.URLError, TimeoutError) as e:
+    except (OSError, http.client.HTTPException) as e:
         print(f'{url}: {e}')
         return None
     found = hashlib.sha256(data).hexdigest()
     if found != digest:
         raise FetchError(f'{url} has the SHA-256 {found}, expected {digest}')
-    (store / file).write_bytes(data)
+    partial = store / f'{file}.partial'
+    partial.write_bytes(data)
+    partial.rename(store / file)
     return store / file
 
 

@@ -11,6 +11,7 @@
 #include "hw/core/qdev-properties.h"
 #include "hw/virtio/vhost-user-rdma.h"
 #include "hw/virtio/virtio-bus.h"
+#include "hw/virtio/virtio-rdma-series.h"
 #include "migration/vmstate.h"
 #include "qapi/error.h"
 #include "qemu/error-report.h"
@@ -23,13 +24,11 @@
 #define MAX_RINGS 256
 #define CONFIG_SIZE 256
 
-/* The type that set_status() returns: int in QEMU 10.2, void in 10.0 */
-typedef typeof(((VirtioDeviceClass *)0)->set_status(NULL, 0)) SetStatusReturn;
-
 typedef struct VHostUserRdmaClass {
     VHostUserBaseClass parent_class;
 
-    SetStatusReturn (*parent_set_status)(VirtIODevice *vdev, uint8_t status);
+    VirtIOSetStatusReturn (*parent_set_status)(VirtIODevice *vdev,
+                                               uint8_t status);
     uint64_t (*parent_get_features)(VirtIODevice *vdev, uint64_t features,
                                     Error **errp);
     void (*parent_get_config)(VirtIODevice *vdev, uint8_t *config);
@@ -149,7 +148,7 @@ static void fail_without_server(void *opaque)
     object_unref(OBJECT(vdev));
 }
 
-static SetStatusReturn set_status(VirtIODevice *vdev, uint8_t status)
+static VirtIOSetStatusReturn set_status(VirtIODevice *vdev, uint8_t status)
 {
     if (!VHOST_USER_BASE(vdev)->connected) {
         if (status & VIRTIO_CONFIG_S_DRIVER_OK) {
@@ -158,7 +157,7 @@ static SetStatusReturn set_status(VirtIODevice *vdev, uint8_t status)
             aio_bh_schedule_oneshot(qemu_get_aio_context(),
                                     fail_without_server, vdev);
         }
-        return (SetStatusReturn)0;
+        return (VirtIOSetStatusReturn)0;
     }
     return VHOST_USER_RDMA_GET_CLASS(vdev)->parent_set_status(vdev, status);
 }

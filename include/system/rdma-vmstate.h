@@ -76,7 +76,13 @@ static inline int rdma_vmstate_save_err(void (*save)(void), QEMUFile *f,
                                         const VMStateDescription *vmsd,
                                         void *opaque, JSONWriter *desc)
 {
-    return ((RdmaVMStateSaveErr)save)(f, vmsd, opaque, desc, NULL);
+    Error *err = NULL;
+    int ret = ((RdmaVMStateSaveErr)save)(f, vmsd, opaque, desc, &err);
+
+    if (err) {
+        error_report_err(err);
+    }
+    return ret;
 }
 
 /**

@@ -170,7 +170,10 @@ class Overlay(unittest.TestCase):
 
     def test_patches_can_be_left_out_by_name_and_by_kind(self):
         after = PATCH_AFTER.format('rdma', 'two')
+        # With another form for an older series
         self.write(self.top / 'qemu/patches/more.patch',
+                   'Series: until 9.2\n' + after.replace('needed', 'speed'))
+        self.write(self.top / 'qemu/patches/more-data.patch',
                    'Needs: hooks\n' + after.replace('needed', 'speed'))
         for words, lines in (('', ['pci', 'rdma', 'two', 'rtc']),
                              ('more', ['pci', 'rdma', 'rtc']),
@@ -185,15 +188,18 @@ class Overlay(unittest.TestCase):
         self.assertIn('"no-such" is neither a patch nor a kind', self.message)
 
     def test_tests_of_patches_that_are_left_out_are_listed(self):
-        for name, kind in (('one', 'fix'), ('two', 'speed'), ('ten', 'fix')):
+        for name, kind, limit in (
+                ('one', 'fix', 'from 10.2'), ('two', 'speed', 'from 10.0'),
+                ('ten', 'fix', 'until 10.2'), ('six', 'fix', 'from 11.1')):
             self.write(self.top / f'qemu/patches/{name}.patch',
-                       f'Tests: {name}-\n' +
+                       f'Tests: {name}-\nSeries: {limit}\n' +
                        NEW_FILE.replace('needed', kind))
         for words, tests in (('', ''), ('needed', ''), ('two', 'two-'),
                              ('fix', 'one-|ten-'),
                              ('speed ten', 'ten-|two-')):
             self.assertEqual(
-                self.run_overlay('--list-tests', '--leave-out', words),
+                self.run_overlay('--list-tests', '--series', '10.2',
+                                 '--leave-out', words),
                 (0, set(filter(None, [tests]))))
 
     def test_stock_tree_has_only_patches_for_the_build(self):
@@ -215,11 +221,12 @@ class Overlay(unittest.TestCase):
                           ('pci', 'rdma', 'two', 'three', 'rtc')])
 
     def test_other_series_is_refused_with_those_that_are_known(self):
-        for version in ('9.2.4', '10.1.50', '10.10.0', '11.0.0', '11.10.0'):
+        for version in ('9.2.4', '10.1.50', '10.10.0', '11.0.0', '11.10.0',
+                        '10.0.90', '10.2.50', '11.1.91'):
             self.write(self.qemu / 'VERSION', f'{version}\n')
             self.assertEqual(self.run_overlay()[0], 1)
             self.assertIn(f'QEMU {version}', self.message)
-            self.assertIn('10.0 and 10.2 and 11.1', self.message)
+            self.assertIn('10.0, 10.2, 11.1', self.message)
             self.assertFalse(self.out.exists())
 
     def test_device_gets_the_version(self):

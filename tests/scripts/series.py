@@ -168,7 +168,7 @@ class Refusal(unittest.TestCase):
         return said
 
     def test_configure_refuses_the_source_of_another_series(self):
-        for version in ('9.2.4', '10.1.3', '11.0.50'):
+        for version in ('9.2.4', '10.1.3', '11.0.50', '11.1.91'):
             said = self.must_refuse('./configure',
                                     f'--qemu-src={self.qemu(version)}')
             self.assertIn(f'QEMU {version}', said)

@@ -97,8 +97,9 @@ static int get_equal(QEMUFile *f, void *pv, size_t size,
     qemu_get_buffer(f, (uint8_t *)&theirs + sizeof(theirs) - size, size);
     theirs = be64_to_cpu(theirs);
     if (theirs != ours) {
-        error_report("rdma: the source has %s=0x%" PRIx64 ", but this device "
-                     "has 0x%" PRIx64, field->name, theirs, ours);
+        error_report("rdma: the source has %s=%" PRIu64 " (0x%" PRIx64 "), but "
+                     "this device has %" PRIu64 " (0x%" PRIx64 ")",
+                     field->name, theirs, theirs, ours, ours);
         return -EINVAL;
     }
     return 0;

@@ -4,6 +4,7 @@
  */
 #include "qemu/osdep.h"
 #include "hw/virtio/virtio-bus.h"
+#include "hw/virtio/virtio-rdma-series.h"
 #include "qapi/error.h"
 #include "qemu/log.h"
 #include "qemu/module.h"
@@ -92,24 +93,21 @@ static void update_status(NetRoce *s, uint8_t status, uint8_t added)
     }
 }
 
-/* The type that set_status() returns: int in QEMU 10.2, void in 10.0 */
-typedef typeof(((VirtioDeviceClass *)0)->set_status(NULL, 0)) NetRoceStatus;
-
-static NetRoceStatus set_status(VirtIODevice *vdev, uint8_t status)
+static VirtIOSetStatusReturn set_status(VirtIODevice *vdev, uint8_t status)
 {
     NetRoce *s = NET_ROCE(vdev);
 
     if (!s->hca.backend || s->hca.unrealizing) {
-        return (NetRoceStatus)0;
+        return (VirtIOSetStatusReturn)0;
     }
     if (rdma_hca_busy(&s->hca)) {
         rdma_backend_put_off(s->hca.backend, NET_ROCE_PENDING_STATUS);
-        return (NetRoceStatus)0;
+        return (VirtIOSetStatusReturn)0;
     }
     rdma_hca_enter(&s->hca);
     update_status(s, status, status & ~vdev->status);
     rdma_hca_leave(&s->hca);
-    return (NetRoceStatus)0;
+    return (VirtIOSetStatusReturn)0;
 }
 
 static void reset(NetRoce *s)

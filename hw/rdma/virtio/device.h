@@ -6,6 +6,7 @@
 #ifndef HW_RDMA_VIRTIO_DEVICE_H
 #define HW_RDMA_VIRTIO_DEVICE_H
 
+#include "hw/virtio/virtio-rdma-series.h"
 #include "vmstate.h"
 
 /* serve.c: virtqueues and doorbells */
@@ -26,10 +27,9 @@ void virtio_rdma_handle_event(VirtIODevice *vdev, VirtQueue *vq);
 
 /* reset.c: resets, and the end of the device */
 
-/* The type that set_status() returns: int in QEMU 10.2, void in 10.0 */
-typedef typeof(((VirtioDeviceClass *)0)->set_status(NULL, 0)) VirtIORdmaStatus;
 /* For VirtioDeviceClass */
-VirtIORdmaStatus virtio_rdma_set_status(VirtIODevice *vdev, uint8_t status);
+VirtIOSetStatusReturn virtio_rdma_set_status(VirtIODevice *vdev,
+                                             uint8_t status);
 void virtio_rdma_reset(VirtIODevice *vdev);
 void virtio_rdma_queue_reset(VirtIODevice *vdev, uint32_t n);
 void virtio_rdma_queue_enable(VirtIODevice *vdev, uint32_t n);

@@ -43,10 +43,11 @@ static void set_status(VirtIODevice *vdev, uint8_t status)
     rdma_hca_leave(&s->hca);
 }
 
-VirtIORdmaStatus virtio_rdma_set_status(VirtIODevice *vdev, uint8_t status)
+VirtIOSetStatusReturn virtio_rdma_set_status(VirtIODevice *vdev,
+                                             uint8_t status)
 {
     set_status(vdev, status);
-    return (VirtIORdmaStatus)0;
+    return (VirtIOSetStatusReturn)0;
 }
 
 static void reset(VirtIORdma *s)

@@ -40,8 +40,8 @@ extern const VMStateInfo vmstate_info_rdma_hca_limits;
 }
 
 /*
- * An integer that the destination must have, too, such as the value of the
- * property @prop_
+ * An integer that must be the same at the destination, such as the value of the
+ * property @prop_. The stream is that of VMSTATE_UINT64_EQUAL() and the like.
  */
 extern const VMStateInfo vmstate_info_rdma_equal;
 #define VMSTATE_RDMA_EQUAL(prop_, field_, state_) {                     \
