@@ -157,8 +157,9 @@ static void test_loss_is_detected(void)
     g_assert_cmpuint(timeouts(&u), ==, 1);
     g_assert_false(roce_any_overdue(p->a->e));
 
-    /* The retry has the full timeout, counted from its sending. */
-    g_assert_cmpint(roce_next_deadline(p->a->e), ==, p->l->now + TIMEOUT_NS);
+    /* The retry has twice the timeout, counted from its sending. */
+    g_assert_cmpint(roce_next_deadline(p->a->e), ==,
+                    p->l->now + 2 * TIMEOUT_NS);
     resume_reading(&u);
     u.keep = true;
     g_assert_true(link_run(p->l, LINK_FOREVER));

@@ -73,11 +73,22 @@ static LinkPair logged_pair(const LinkQpSpec *spec, Log *log)
     return p;
 }
 
+/* Half a second, the longest wait that retries lead to */
+#define LONGEST_BACKOFF INT64_C(500000000)
+
+/* How long a QP with timeout code @code waits for an ACK after @used retries */
+static int64_t ack_wait(unsigned code, unsigned used)
+{
+    int64_t timeout = INT64_C(4096) << code;
+
+    return MIN(timeout << MIN(used, 2), MAX(timeout, LONGEST_BACKOFF));
+}
+
 static void test_retry_exhausted(gconstpointer data)
 {
     unsigned retry_cnt = GPOINTER_TO_UINT(data);
     LinkQpSpec spec = link_spec();
-    int64_t timeout = 4096 << 8;
+    int64_t waited = 0;
     LinkPair p;
     unsigned i;
     Log log;
@@ -99,12 +110,36 @@ static void test_retry_exhausted(gconstpointer data)
     g_assert_cmpuint(roce_stats(p.a->e)->retransmits, ==, retry_cnt);
     g_assert_cmpuint(roce_stats(p.a->e)->timeouts, ==, retry_cnt + 1);
     for (i = 0; i <= retry_cnt; i++) {
-        g_assert_cmpint(log.when[2 * i] - log.when[0], ==, i * timeout);
+        g_assert_cmpint(log.when[2 * i] - log.when[0], ==, waited);
         g_assert_cmpuint(log.psn[2 * i], ==, spec.psn[0]);
         g_assert_cmpuint(log.psn[2 * i + 1], ==, spec.psn[0] + 1);
+        waited += ack_wait(8, i);
     }
-    g_assert_cmpint(p.l->now - log.when[0], ==, (retry_cnt + 1) * timeout);
+    g_assert_cmpint(p.l->now - log.when[0], ==, waited);
     g_assert_cmpuint(link_wcs(p.b), ==, 0);
+    link_pair_free(&p);
+}
+
+/* Retries make short timeouts longer. Long ones stay as they are. */
+static void test_longest_wait(gconstpointer data)
+{
+    LinkQpSpec spec = link_spec();
+    unsigned i;
+    LinkPair p;
+    Log log;
+
+    spec.retry_cnt = 3;
+    spec.timeout = GPOINTER_TO_UINT(data);
+    p = logged_pair(&spec, &log);
+    log.lose_all = true;
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 0, 10);
+    g_assert_true(link_run(p.l, LINK_FOREVER));
+    link_expect(p.a, 1, RDMA_WC_RETRY_EXC_ERR);
+    g_assert_cmpuint(log.n, ==, 1 + spec.retry_cnt);
+    for (i = 0; i < spec.retry_cnt; i++) {
+        g_assert_cmpint(log.when[i + 1] - log.when[i], ==,
+                        ack_wait(spec.timeout, i));
+    }
     link_pair_free(&p);
 }
 
@@ -158,7 +193,6 @@ static void test_slow_wire_loses_nothing(void)
 }
 
 #define STALL_TIMEOUT_CODE 8
-#define STALL_TIMEOUT_NS (INT64_C(4096) << STALL_TIMEOUT_CODE)
 #define STALL_LEN 1500              /* two packets */
 /* Timeouts that use one retry if nothing is sent again */
 #define STALLED_TIMEOUTS 16
@@ -209,13 +243,17 @@ static void test_stall_has_an_end(gconstpointer data)
 {
     const StallCase *c = data;
     const unsigned timeouts = 1 + c->retry_cnt * STALLED_TIMEOUTS;
-    unsigned sent;
+    int64_t wait = ack_wait(STALL_TIMEOUT_CODE, 0);
+    unsigned i, sent;
     LinkPair p;
     Log log;
 
+    for (i = 1; i <= c->retry_cnt; i++) {
+        wait += STALLED_TIMEOUTS * ack_wait(STALL_TIMEOUT_CODE, i);
+    }
     p = stalled_pair(c, &log);
     sent = log.n;
-    g_assert_false(link_run(p.l, timeouts * STALL_TIMEOUT_NS - 1));
+    g_assert_false(link_run(p.l, wait - 1));
     g_assert_cmpuint(link_wcs(p.a), ==, 0);
     link_run(p.l, 1);
     link_expect(p.a, 1, RDMA_WC_RETRY_EXC_ERR);
@@ -225,9 +263,11 @@ static void test_stall_has_an_end(gconstpointer data)
     link_pair_free(&p);
 }
 
-static void run_timeouts(LinkPair *p, unsigned n, uint64_t retransmits)
+/* @n timeouts pass after @used retries in a row, @retransmits in all. */
+static void run_timeouts(LinkPair *p, unsigned n, unsigned used,
+                         uint64_t retransmits)
 {
-    g_assert_false(link_run(p->l, n * STALL_TIMEOUT_NS));
+    g_assert_false(link_run(p->l, n * ack_wait(STALL_TIMEOUT_CODE, used)));
     g_assert_cmpuint(link_wcs(p->a), ==, 0);
     g_assert_cmpuint(roce_stats(p->a->e)->retransmits, ==, retransmits);
 }
@@ -256,7 +296,8 @@ static void test_stall_uses_one_retry(gconstpointer data)
     Log log;
 
     p = stalled_pair(data, &log);
-    run_timeouts(&p, STALLED_TIMEOUTS, 1);
+    run_timeouts(&p, 1, 0, 1);
+    run_timeouts(&p, STALLED_TIMEOUTS - 1, 1, 1);
     finish_stalled(&p, &log);
 }
 
@@ -268,16 +309,18 @@ static void test_stalls_are_counted_in_a_row(void)
     Log log;
 
     p = stalled_pair(&c, &log);
-    run_timeouts(&p, STALLED_TIMEOUTS, 1);
+    run_timeouts(&p, 1, 0, 1);
+    run_timeouts(&p, STALLED_TIMEOUTS - 1, 1, 1);
     log.block = true;
     roce_set_tx_blocked(p.a->e, false);
-    run_timeouts(&p, STALLED_TIMEOUTS, 2);
+    run_timeouts(&p, 1, 1, 2);
+    run_timeouts(&p, STALLED_TIMEOUTS - 1, 2, 2);
 
     log.lose_all = false;
     roce_set_tx_blocked(p.a->e, false);
-    run_timeouts(&p, STALLED_TIMEOUTS, 2);
+    run_timeouts(&p, STALLED_TIMEOUTS, 0, 2);
     g_assert_cmpuint(p.l->sent[1], ==, 1);
-    run_timeouts(&p, 1, 3);
+    run_timeouts(&p, 1, 0, 3);
     finish_stalled(&p, &log);
 }
 
@@ -531,7 +574,7 @@ static void test_duplicate_atomic_is_not_executed(void)
         link_write(p.bmr, 64 - p.bmr->attr.iova % 8, &value, 8);
         log.lose_responses = true;
         link_pair_post(&p, opcodes[i], 1, 64 - p.bmr->attr.iova % 8, 8);
-        link_run(p.l, 300 * LINK_MS);
+        link_run(p.l, 500 * LINK_MS);
         g_assert_cmpuint(p.b->atomics, ==, 1);
         g_assert_cmpuint(log.n, >, 3);
         log.lose_responses = false;
@@ -672,6 +715,10 @@ int main(int argc, char **argv)
         g_test_add_data_func(path, GUINT_TO_POINTER(i),
                              test_rnr_retry_exhausted);
     }
+    g_test_add_data_func("/roce/retry/longest-wait/short-timeout",
+                         GUINT_TO_POINTER(16), test_longest_wait);
+    g_test_add_data_func("/roce/retry/longest-wait/long-timeout",
+                         GUINT_TO_POINTER(18), test_longest_wait);
     g_test_add_func("/roce/retry/no-timeout-waits-for-ever",
                     test_no_timeout_waits_for_ever);
     g_test_add_func("/roce/retry/slow-wire-loses-nothing",

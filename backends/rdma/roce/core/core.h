@@ -41,6 +41,8 @@
 #define ROCE_FLUSH_SLICE 32
 /* Consecutive timeouts that use one retry while the QP can send nothing */
 #define ROCE_STALLED_TIMEOUTS 16
+/* The longest wait for an ACK that retries lead to, in ns */
+#define ROCE_BACKOFF_MAX_NS INT64_C(500000000)
 /* WQEs without a packet that a QP executes in its turn */
 #define ROCE_LOCAL_SLICE 32
 /* The rnr_retry of a QP that retries without limit (IBTA 9.9.2.1) */

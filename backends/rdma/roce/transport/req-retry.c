@@ -35,6 +35,26 @@ void roce_req_seek(RoceQp *qp, uint32_t psn)
     sq->cur_pkt = 0;
 }
 
+/*
+ * How long to wait for an ACK: the timeout of the QP; twice that after one
+ * retry in a row, and four times after more. IBTA 9.7.6.1.3 allows up to four
+ * times the timeout.
+ *
+ * A peer on a busy host may answer late, for longer than all retries would take
+ * otherwise. The wait becomes at most ROCE_BACKOFF_MAX_NS, so that QPs with a
+ * long timeout notice as soon as before that a peer has gone.
+ */
+static int64_t ack_wait_ns(const RoceQp *qp)
+{
+    const int64_t timeout = roce_timeout_ns(qp->s.attr.timeout);
+    const int used = qp->s.attr.retry_cnt - qp->s.sq.retries;
+
+    if (timeout >= ROCE_BACKOFF_MAX_NS) {
+        return timeout;
+    }
+    return MIN(timeout << CLAMP(used, 0, 2), ROCE_BACKOFF_MAX_NS);
+}
+
 void roce_req_start_timer(RoceQp *qp, int64_t now)
 {
     RoceSqState *sq = &qp->s.sq;
@@ -43,7 +63,7 @@ void roce_req_start_timer(RoceQp *qp, int64_t now)
         sq->ack_deadline = ROCE_NO_DEADLINE;
         return;
     }
-    sq->ack_deadline = now + roce_timeout_ns(qp->s.attr.timeout);
+    sq->ack_deadline = now + ack_wait_ns(qp);
     roce_timer_arm(qp, sq->ack_deadline);
 }
 
