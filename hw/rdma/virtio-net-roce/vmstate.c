@@ -178,6 +178,7 @@ const VMStateDescription vmstate_net_roce_device = {
     .fields = (const VMStateField[]) {
         VMSTATE_BOOL(has_roce, NetRoce),
         VMSTATE_BOOL(link_up, NetRoce),
+        VMSTATE_BOOL(notify_config, NetRoce),
         VMSTATE_UINT32(n_saved_ahs, NetRoce),
         VMSTATE_VALIDATE("more address handles than the device has",
                          n_saved_is_valid),

@@ -59,12 +59,23 @@ static void load(QTestState *to, const Move *m)
 
 void move_host(QRdmaHost *host, const char *args)
 {
+    move_host_unplugged(host, args, NULL);
+}
+
+void move_host_unplugged(QRdmaHost *host, const char *args, const char *netdev)
+{
     QTestState *from = host->qts;
     QTestState *to = start_destination(args, "");
     /* The smallest step returns the time. */
     int64_t now = qtest_clock_step(from, 1);
     Move m = move_save(host);
 
+    if (netdev) {
+        qtest_qmp_assert_success(to, "{'execute': 'set_link', 'arguments': "
+                                 "{'name': %s, 'up': false}}", netdev);
+        /* As loadvm does */
+        qtest_qmp_assert_success(to, "{'execute': 'system_reset'}");
+    }
     load(to, &m);
     while (has_status(to, "query-status", "inmigrate")) {
         g_usleep(1000);

@@ -24,6 +24,9 @@ void move_end(Move *m);
  * at the same virtual time.
  */
 void move_host(QRdmaHost *host, const char *args);
+/* The same, but the link of @netdev is down before the state is loaded. */
+void move_host_unplugged(QRdmaHost *host, const char *args,
+                         const char *netdev);
 
 /* A destination with @args refuses the stream of @m. Its error has @text. */
 void move_expect_refused(const Move *m, const char *args, const char *text);

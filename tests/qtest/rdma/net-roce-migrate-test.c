@@ -123,6 +123,24 @@ static void test_destroyed(void)
     nr_assert_filled(&p.b, LEN, LEN, 1);
 }
 
+/* The link goes down after the guest has stopped, on both hosts. */
+static void test_link_down_while_stopped(void)
+{
+    g_auto(NrPair) p = nr_pair_new(RDMA_QPT_RC);
+    g_autofree char *args = nr_host_args("");
+    QVirtioDevice *vdev = &p.a.dev->pci->vdev;
+
+    /* Clear the interrupt status. */
+    vdev->bus->get_queue_isr_status(
+        vdev, &p.a.dev->rings[NET_ROCE_CTRL_VQ].pci.vq);
+    qtest_qmp_assert_success(p.host->qts, "{'execute': 'stop'}");
+    qtest_qmp_assert_success(p.host->qts, "{'execute': 'set_link', "
+                             "'arguments': {'name': 'n0', 'up': false}}");
+    move_host_unplugged(p.host, args, "n0");
+    vdev->bus->wait_config_isr_status(vdev, qrdma_patience());
+    g_assert_cmpint(qroce_config(p.a.dev).status, ==, 0);
+}
+
 /* A destination that differs is named. */
 static void test_refuse(void)
 {
@@ -186,6 +204,7 @@ const QRdmaTest net_roce_migrate_tests[] = {
     { "live", test_live },
     { "handles", test_handles },
     { "destroyed", test_destroyed },
+    { "link-down-while-stopped", test_link_down_while_stopped },
     { "spoilt-ring-sizes", test_spoilt_ring_sizes },
     { "refuse", test_refuse },
     { "spoilt", test_spoilt },
