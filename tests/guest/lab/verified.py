@@ -4,6 +4,7 @@ guests."""
 import re
 from contextlib import contextmanager
 
+from .runner import Skip
 from .travel import PATIENCE, rounds_done, wait_for_more
 
 
@@ -13,6 +14,12 @@ def rounds(job):
     return int(re.search(r'(\d+) rounds', job.out)[1])
 
 
+def _end(jobs):
+    """End the client, and with it the server. Return both results."""
+    jobs[1].kill(15)
+    return [job.wait(60) for job in reversed(jobs)]
+
+
 @contextmanager
 def verified_traffic(bench, options):
     """Run rdma_verify during the block. It must succeed."""
@@ -20,12 +27,14 @@ def verified_traffic(bench, options):
         f'{PATIENCE} -r 1000000 -T 600 -V {options}')
     jobs = bench.two.spawn(server, 18515), bench.one.spawn(f'exec {client}')
     wait_for_more(jobs[1], rounds_done, 0)
-    yield
+    try:
+        yield
+    except Skip:
+        _end(jobs)
+        raise
     for job in jobs:
         assert job.alive(), f'ended early: {job.peek()}'
     wait_for_more(jobs[1], rounds_done, 1)
-    jobs[1].kill(15)
-    for job in reversed(jobs):
-        result = job.wait(60)
+    for result in _end(jobs):
         assert result.ok and '\nOK: ' in '\n' + result.out, str(result)
         assert rounds(result) >= 2, str(result)
