@@ -574,6 +574,14 @@ void qrdma_expect(QRdmaCq *cq, uint64_t wr_id, RdmaWcStatus status)
     g_assert_cmpint(wc.status, ==, status);
 }
 
+void qrdma_expect_many(QRdmaCq *cq, uint64_t first, unsigned n,
+                       RdmaWcStatus status)
+{
+    for (unsigned i = 0; i < n; i++) {
+        qrdma_expect(cq, first + i, status);
+    }
+}
+
 RdmaWcStatus qrdma_expect_error(QRdmaCq *cq, uint64_t wr_id)
 {
     RdmaWc wc;

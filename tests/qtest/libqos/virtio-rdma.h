@@ -689,6 +689,9 @@ bool qrdma_poll_cq(QRdmaCq *cq, RdmaWc *wc);
 void qrdma_wait_cq(QRdmaCq *cq, RdmaWc *wc);
 /* Wait for a completion, and check its wr_id and status; @wc may be NULL. */
 void qrdma_expect(QRdmaCq *cq, uint64_t wr_id, RdmaWcStatus status);
+/* The same for @n completions, whose wr_id counts from @first */
+void qrdma_expect_many(QRdmaCq *cq, uint64_t first, unsigned n,
+                       RdmaWcStatus status);
 /* The next completion has any error, which is returned. */
 RdmaWcStatus qrdma_expect_error(QRdmaCq *cq, uint64_t wr_id);
 void qrdma_expect_wc(QRdmaCq *cq, uint64_t wr_id, RdmaWcOpcode opcode,

@@ -50,9 +50,7 @@ static void post_writes(QRdmaQp *qp, uint64_t first, unsigned n)
 
 static void expect_writes(QRdmaCq *cq, uint64_t first, unsigned n)
 {
-    for (unsigned i = 0; i < n; i++) {
-        qrdma_expect(cq, first + i, RDMA_WC_SUCCESS);
-    }
+    qrdma_expect_many(cq, first, n, RDMA_WC_SUCCESS);
 }
 
 /* Deep CQs */

@@ -82,9 +82,7 @@ static void write_n(Loop *l, unsigned n)
 
 static void expect_writes(Loop *l, unsigned n)
 {
-    for (unsigned i = 0; i < n; i++) {
-        qrdma_expect(l->cq, i, RDMA_WC_SUCCESS);
-    }
+    qrdma_expect_many(l->cq, 0, n, RDMA_WC_SUCCESS);
 }
 
 static void expect_event(QRdmaCq *cq)

@@ -73,9 +73,7 @@ static void test_one_doorbell_for_many(void)
             put_write(&t, i);
         }
         ring(t.a);
-        for (unsigned i = 0; i < 20; i++) {
-            qrdma_expect(t.cq_a, i, RDMA_WC_SUCCESS);
-        }
+        qrdma_expect_many(t.cq_a, 0, 20, RDMA_WC_SUCCESS);
     }
 }
 
@@ -397,9 +395,7 @@ static void test_deeper_than_a_virtqueue(void)
     fill_rq(&c, 1u << shift);
     qrdma_expect_none(cq);
     assert_ok(qrdma_modify_qp_state(c.qp, RDMA_QPS_ERR));
-    for (uint32_t i = 0; i < 1u << shift; i++) {
-        qrdma_expect(cq, i, RDMA_WC_WR_FLUSH_ERR);
-    }
+    qrdma_expect_many(cq, 0, 1u << shift, RDMA_WC_WR_FLUSH_ERR);
     qrdma_expect_none(cq);
 }
 

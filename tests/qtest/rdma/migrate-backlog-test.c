@@ -46,9 +46,7 @@ static QRdmaQp *make_backlog(Trip *t, uint32_t failed[2])
     assert_ok(qrdma_req_notify_cq(cq, VIRTIO_RDMA_NOTIFY_SOLICITED));
     post_writes(qp, WR_ID, QRDMA_RING_SIZE + BACKLOG);
     qrdma_reap_all(d, &qp->sq);
-    for (int i = 0; i < QRDMA_RING_SIZE; i++) {
-        qrdma_expect(cq, WR_ID + i, RDMA_WC_SUCCESS);
-    }
+    qrdma_expect_many(cq, WR_ID, QRDMA_RING_SIZE, RDMA_WC_SUCCESS);
     qrdma_expect_none(cq);
 
     for (int i = 0; i < 2; i++) {
@@ -85,9 +83,7 @@ static void test_backlog(void)
 
     /* none of these is solicited, and the arm mode has migrated */
     qrdma_refill_cq(cq, 10);
-    for (int i = 0; i < 10; i++) {
-        qrdma_expect(cq, WR_ID + QRDMA_RING_SIZE + i, RDMA_WC_SUCCESS);
-    }
+    qrdma_expect_many(cq, WR_ID + QRDMA_RING_SIZE, 10, RDMA_WC_SUCCESS);
     qrdma_expect_none(cq);
     g_assert_false(qrdma_ring_irq(cq->ring));
     /* the depth has migrated, too */
@@ -97,9 +93,8 @@ static void test_backlog(void)
     trip_move_by_file(t, 0);
     cq->no_refill = false;
     qrdma_refill_cq(cq, QRDMA_RING_SIZE);
-    for (int i = 10; i < DEPTH + 10; i++) {
-        qrdma_expect(cq, WR_ID + QRDMA_RING_SIZE + i, RDMA_WC_SUCCESS);
-    }
+    qrdma_expect_many(cq, WR_ID + QRDMA_RING_SIZE + 10, DEPTH,
+                      RDMA_WC_SUCCESS);
     cq->no_refill = true;
     post_writes(qp, WR_ID, QRDMA_RING_SIZE);
     qrdma_reap_all(d, &qp->sq);
@@ -152,9 +147,7 @@ static void test_spoilt_backlog_without_version_1(void)
     assert_ok(qrdma_resize_cq(cq, 20, 0));
     post_writes(qp, WR_ID, QRDMA_RING_SIZE + 10);
     qrdma_reap_all(d, &qp->sq);
-    for (int i = 0; i < QRDMA_RING_SIZE; i++) {
-        qrdma_expect(cq, WR_ID + i, RDMA_WC_SUCCESS);
-    }
+    qrdma_expect_many(cq, WR_ID, QRDMA_RING_SIZE, RDMA_WC_SUCCESS);
     qrdma_expect_none(cq);
     it = trip_without_feature(d, VIRTIO_RDMA_F_VERSION_1,
                               "n_backlog=10, but at most 0");

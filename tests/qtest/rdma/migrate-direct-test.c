@@ -74,9 +74,7 @@ static void test_event_queues(void)
     expect_event(waits->send_cq);
     expect_event(armed->send_cq);
     expect_no_event(eq);
-    for (int i = 0; i < 4; i++) {
-        qrdma_expect(had->send_cq, i, RDMA_WC_SUCCESS);
-    }
+    qrdma_expect_many(had->send_cq, 0, 4, RDMA_WC_SUCCESS);
     assert_status(qrdma_destroy_eq(eq), BUSY);
 }
 
@@ -112,16 +110,12 @@ static void test_counts_of_a_cq(void)
     qp = loop_new(t, NULL);
     qp->send_cq->no_refill = true;
     write_n(qp, 0, DEPTH - 1);
-    for (int i = 0; i < 5; i++) {
-        qrdma_expect(qp->send_cq, i, RDMA_WC_SUCCESS);
-    }
+    qrdma_expect_many(qp->send_cq, 0, 5, RDMA_WC_SUCCESS);
     qrdma_direct_cq_set_consumer(qp->send_cq, 5);
     trip_move_by_file(t, 0);
     write_n(qp, DEPTH - 1, 6);
     qrdma_expect_no_event(qp->dev);
-    for (int i = 5; i < DEPTH + 5; i++) {
-        qrdma_expect(qp->send_cq, i, RDMA_WC_SUCCESS);
-    }
+    qrdma_expect_many(qp->send_cq, 5, DEPTH, RDMA_WC_SUCCESS);
     write_n(qp, 0, 1);
     qrdma_expect_event(qp->dev, RDMA_EVENT_CQ_ERR, qp->send_cq->cqn);
     qrdma_expect_event(qp->dev, RDMA_EVENT_QP_FATAL, qp->qpn);

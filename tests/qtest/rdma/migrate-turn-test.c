@@ -90,9 +90,8 @@ static void test_during_a_flush(void)
     qrdma_post_raw(qp, &qp->sq, wqe, qrdma_encode_send(qp, &wr, wqe), 0, true);
     trip_move(t, 0, NULL);
     go_on(qp->dev);
-    for (unsigned i = 0; i < MIN(QRDMA_RING_SIZE, qp->rq.posted); i++) {
-        qrdma_expect(rcq, 1000 + i, RDMA_WC_WR_FLUSH_ERR);
-    }
+    qrdma_expect_many(rcq, 1000, MIN(QRDMA_RING_SIZE, qp->rq.posted),
+                      RDMA_WC_WR_FLUSH_ERR);
     qrdma_expect(t->p.a.scq, 1, RDMA_WC_WR_FLUSH_ERR);
     qrdma_expect_none(rcq);
     qrdma_reap_all(qp->dev, &qp->rq);

@@ -387,9 +387,7 @@ static void hold_writes(NetPair *p, uint64_t first, uint64_t last)
 
 static void expect_writes(NetPair *p, uint64_t first, uint64_t last)
 {
-    for (uint64_t i = first; i <= last; i++) {
-        qrdma_expect(p->a.scq, i, RDMA_WC_SUCCESS);
-    }
+    qrdma_expect_many(p->a.scq, first, last - first + 1, RDMA_WC_SUCCESS);
 }
 
 /*
@@ -507,9 +505,7 @@ static void expect_matches(NetPair *p, uint64_t matches, const char *selector)
     post_write(p, 1);
     post(p, RDMA_WR_RDMA_READ, 2);
     post(p, RDMA_WR_SEND, 3);
-    for (int i = 1; i <= 3; i++) {
-        qrdma_expect(p->a.scq, i, RDMA_WC_SUCCESS);
-    }
+    qrdma_expect_many(p->a.scq, 1, 3, RDMA_WC_SUCCESS);
     qrdma_expect(p->b.rcq, 7, RDMA_WC_SUCCESS);
     fault_expect(p->a.dev, "f", matches, 0, true);
     fault_remove(p->a.dev, "f");

@@ -93,9 +93,7 @@ static void connect_once(Net *net)
     qrdma_post(a.qp, qrdma_wr(RDMA_WR_SEND, 1, &sge));
     qrdma_post(a.qp, qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 2, &sge, b.mr, 4000));
     qrdma_post(a.qp, qrdma_rdma_wr(RDMA_WR_RDMA_READ, 3, &sge, b.mr, 4000));
-    for (int i = 1; i <= 3; i++) {
-        qrdma_expect(a.scq, i, RDMA_WC_SUCCESS);
-    }
+    qrdma_expect_many(a.scq, 1, 3, RDMA_WC_SUCCESS);
     qrdma_expect_wc(b.rcq, 1, RDMA_WC_RECV, NULL);
     end_destroy(&a);
     end_destroy(&b);

@@ -245,9 +245,7 @@ static void test_many_addresses(void)
     g_assert_cmpuint(fake_verbs_calls(v->fake, "post_send"), ==, 2);
     g_assert_cmpuint(fake_verbs_count(v->fake, "ah"), ==, 2);
     fake_verbs_tell(v->fake, "auto on");
-    for (int i = 0; i < 6; i++) {
-        qrdma_expect(p.cq_a, i, RDMA_WC_SUCCESS);
-    }
+    qrdma_expect_many(p.cq_a, 0, 6, RDMA_WC_SUCCESS);
     g_assert_cmpuint(fake_verbs_count(v->fake, "ah"), <=, 2);
 }
 
@@ -292,9 +290,7 @@ static void test_completions_during_resize(void)
     qrdma_wait_until(v->dev, qrdma_reap(&qp->sq) == 10);
     g_assert_cmphex(qrdma_status_of(&w.cmd), ==, QRDMA_NO_STATUS);
     assert_ok(verbs_release_cmd(&w));
-    for (int i = 0; i < 10; i++) {
-        qrdma_expect(cq, i, RDMA_WC_SUCCESS);
-    }
+    qrdma_expect_many(cq, 0, 10, RDMA_WC_SUCCESS);
 }
 
 /*
