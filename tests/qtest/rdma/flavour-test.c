@@ -20,19 +20,8 @@
 
 static TestPair pair_on(QRdma *d, uint64_t features)
 {
-    TestPair t = { .dev = d };
-
     qrdma_start(d, features, 0);
-    qrdma_setup_gids(d, 7);
-    t.pd = qrdma_alloc_pd(d);
-    t.cq_a = qrdma_create_cq(d, 20);
-    t.cq_b = qrdma_create_cq(d, 20);
-    t.a = qrdma_create_qp(t.pd, t.cq_a, t.cq_a, RDMA_QPT_RC);
-    t.b = qrdma_create_qp(t.pd, t.cq_b, t.cq_b, RDMA_QPT_RC);
-    t.mr_a = qrdma_reg_mr(t.pd, TEST_IOVA_A, TEST_MR_SIZE, TEST_ACCESS_ALL);
-    t.mr_b = qrdma_reg_mr(t.pd, TEST_IOVA_B, TEST_MR_SIZE, TEST_ACCESS_ALL);
-    qrdma_connect(t.a, t.b, NULL);
-    return t;
+    return test_pair_on(d, RDMA_QPT_RC, 20, NULL);
 }
 
 /* Enough messages to go around the rings, with completions on both sides. */

@@ -144,21 +144,13 @@ static void test_virtio_suppression_is_respected(void)
 
 static void test_event_index(void)
 {
-    TestPair t = rfc_pair();
-    QRdma *d = t.dev;
+    QRdma *d = test_device_reset();
     QRdmaRing *ring;
     uint64_t used_event;
+    TestPair t;
 
     qrdma_start(d, QRDMA_RFC_FEATURES | QRDMA_F(VIRTIO_RING_F_EVENT_IDX), 0);
-    qrdma_setup_gids(d, 1);
-    t.pd = qrdma_alloc_pd(d);
-    t.cq_a = qrdma_create_cq(d, 64);
-    t.cq_b = qrdma_create_cq(d, 64);
-    t.a = qrdma_create_qp(t.pd, t.cq_a, t.cq_a, RDMA_QPT_RC);
-    t.b = qrdma_create_qp(t.pd, t.cq_b, t.cq_b, RDMA_QPT_RC);
-    t.mr_a = qrdma_reg_mr(t.pd, TEST_IOVA_A, 64, TEST_ACCESS_ALL);
-    t.mr_b = qrdma_reg_mr(t.pd, TEST_IOVA_B, 64, TEST_ACCESS_ALL);
-    qrdma_connect(t.a, t.b, NULL);
+    t = test_pair_on(d, RDMA_QPT_RC, 64, NULL);
     ring = t.cq_b->ring;
     used_event = ring->pci.vq.avail + 4 + 2 * ring->pci.vq.size;
     /* the first notification of a queue is always sent */
