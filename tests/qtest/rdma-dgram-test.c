@@ -67,12 +67,14 @@ static void node_start(Node *n, int id, RdmaQpType type, const char *netdev,
 }
 
 /* With a Unix socket, as "dgram" has it */
-static void node_start_dgram(Node *n, int id, RdmaQpType type,
-                             const char *args)
+static Node node_start_dgram(int id, RdmaQpType type, const char *args)
 {
-    wire_open(&n->wire);
-    n->fd = n->wire.fd;
-    node_start(n, id, type, n->wire.netdev, args);
+    Node n = {};
+
+    wire_open(&n.wire);
+    n.fd = n.wire.fd;
+    node_start(&n, id, type, n.wire.netdev, args);
+    return n;
 }
 
 static int udp_socket(struct sockaddr_in *addr)
@@ -92,17 +94,19 @@ static int udp_socket(struct sockaddr_in *addr)
 }
 
 /* With a UDP socket, as "socket" has it */
-static void node_start_udp(Node *n, int id, RdmaQpType type)
+static Node node_start_udp(int id, RdmaQpType type)
 {
+    Node n = {};
     g_autofree char *netdev = NULL;
     struct sockaddr_in here, there;
     int other = udp_socket(&there);
 
-    n->fd = udp_socket(&here);
+    n.fd = udp_socket(&here);
     netdev = g_strdup_printf("socket,udp=127.0.0.1:%u,localaddr=127.0.0.1:%u",
                              ntohs(here.sin_port), ntohs(there.sin_port));
-    node_start(n, id, type, netdev, "");
+    node_start(&n, id, type, netdev, "");
     close(other);
+    return n;
 }
 
 static void node_stop(Node *n)
@@ -202,12 +206,12 @@ static void check_one_call(Node *n)
 
 static void test_a_message_is_sent_by_one_call(void)
 {
-    Node n = {}, udp = {};
+    Node n, udp;
 
     calls = net_calls_begin();
-    node_start_dgram(&n, 1, RDMA_QPT_UC, "");
+    n = node_start_dgram(1, RDMA_QPT_UC, "");
     check_one_call(&n);
-    node_start_udp(&udp, 1, RDMA_QPT_UC);
+    udp = node_start_udp(1, RDMA_QPT_UC);
     check_one_call(&udp);
     net_calls_end();
 }
@@ -215,9 +219,8 @@ static void test_a_message_is_sent_by_one_call(void)
 /* The socket takes only some frames of a message until the peer reads them. */
 static void test_order_while_the_peer_does_not_read(void)
 {
-    g_auto(Node) n = {};
+    g_auto(Node) n = node_start_dgram(1, RDMA_QPT_UC, "");
 
-    node_start_dgram(&n, 1, RDMA_QPT_UC, "");
     node_to_absent(&n);
     for (int i = 0; i < ROUNDS; i++) {
         node_post(&n, 2 * i, MANY);
@@ -235,9 +238,8 @@ static void test_stop_while_the_peer_does_not_read(void)
     uint8_t frame[FRAME_MAX];
     uint32_t psn = FIRST_PSN;
     unsigned lost = 0;
-    g_auto(Node) n = {};
+    g_auto(Node) n = node_start_dgram(1, RDMA_QPT_UC, "");
 
-    node_start_dgram(&n, 1, RDMA_QPT_UC, "");
     node_to_absent(&n);
     for (int i = 0; i < ROUNDS; i++) {
         node_post(&n, 2 * i, MANY);
@@ -262,10 +264,10 @@ static const unsigned where[] = { 0, 3, BATCH - 1, BATCH };
 
 static void test_full_during_a_batch(void)
 {
-    Node n = {};
+    Node n;
 
     calls = net_calls_begin();
-    node_start_dgram(&n, 1, RDMA_QPT_UC, "");
+    n = node_start_dgram(1, RDMA_QPT_UC, "");
     node_to_absent(&n);
     for (int i = 0; i < ARRAY_SIZE(where); i++) {
         net_calls_reset(where[i], EAGAIN);
@@ -281,10 +283,10 @@ static void test_full_during_a_batch(void)
 static void test_error_during_a_batch(void)
 {
     static const int errors[] = { EMSGSIZE, ECONNREFUSED, ENOBUFS, EPERM };
-    Node n = {};
+    Node n;
 
     calls = net_calls_begin();
-    node_start_dgram(&n, 1, RDMA_QPT_UC, "");
+    n = node_start_dgram(1, RDMA_QPT_UC, "");
     node_to_absent(&n);
     for (int i = 0; i < ARRAY_SIZE(where); i++) {
         for (int j = 0; j < ARRAY_SIZE(errors); j++) {
@@ -304,9 +306,8 @@ static void test_error_during_a_batch(void)
  */
 static void test_peer_that_is_away(void)
 {
-    g_auto(Node) n = {};
+    g_auto(Node) n = node_start_dgram(1, RDMA_QPT_UC, "");
 
-    node_start_dgram(&n, 1, RDMA_QPT_UC, "");
     node_to_absent(&n);
     close(n.fd);
     for (int i = 0; i < 2; i++) {
@@ -362,11 +363,11 @@ static void check_dgrams_together(const char *nic)
 {
     uint8_t frames[BATCH][FRAME_MAX], ack[FRAME_MAX];
     size_t sizes[BATCH];
-    Node a = {}, b = {};
+    Node b = node_start_dgram(2, RDMA_QPT_RC, "");
+    Node a;
 
-    node_start_dgram(&b, 2, RDMA_QPT_RC, "");
     calls = net_calls_begin();
-    node_start_dgram(&a, 1, RDMA_QPT_RC, nic);
+    a = node_start_dgram(1, RDMA_QPT_RC, nic);
     connect_nodes(&b, &a);
     catch_messages(&b, frames, sizes);
     node_freeze(&a);
@@ -403,7 +404,7 @@ static void check_read_together(const char *type, const char *fd_arg,
     ssize_t got;
     int fds[2];
 
-    node_start_dgram(&b, 2, RDMA_QPT_RC, "");
+    b = node_start_dgram(2, RDMA_QPT_RC, "");
     g_assert_cmpint(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), ==, 0);
     netdev = g_strdup_printf("%s,%s%d", type, fd_arg, fds[1]);
     a.fd = pfd.fd = fds[0];
@@ -467,7 +468,7 @@ static void test_nic_without_buffers(void)
     Nic nic;
 
     calls = net_calls_begin();
-    node_start_dgram(&n, 1, RDMA_QPT_RC, "-device " NIC);
+    n = node_start_dgram(1, RDMA_QPT_RC, "-device " NIC);
     nic_start(&nic, n.host, NIC_SLOT);
     for (int i = 1; i <= NIC_BUFS; i++) {
         send_udp(&n, i, i);
@@ -499,11 +500,10 @@ static void test_credits_of_a_virtqueue(void)
 {
     uint8_t frame[FRAME_MAX];
     size_t size;
-    g_auto(Node) a = {}, b = {};
+    g_auto(Node) b = node_start_dgram(2, RDMA_QPT_RC, "");
+    g_auto(Node) a = node_start_dgram(1, RDMA_QPT_RC, "");
     RdmaSge sge;
 
-    node_start_dgram(&b, 2, RDMA_QPT_RC, "");
-    node_start_dgram(&a, 1, RDMA_QPT_RC, "");
     connect_nodes(&b, &a);
     for (int i = 0; i < 16; i++) {
         sge = qrdma_sge(a.mr, 0, PAYLOAD);

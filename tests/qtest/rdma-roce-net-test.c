@@ -46,21 +46,23 @@ static void node_setup(Node *n, int id)
 }
 
 /* @nic: options of a NIC that shares the netdev, or NULL */
-static void node_start(Node *n, int id, const char *nic, const char *extra)
+static Node node_start(int id, const char *nic, const char *extra)
 {
+    Node n = {};
     g_autofree char *nic_args = g_strdup("");
 
-    wire_open(&n->wire);
+    wire_open(&n.wire);
     if (nic) {
         g_free(nic_args);
         nic_args = g_strdup_printf("-device virtio-net-pci,id=nic,netdev=n0,"
                                    "addr=%d,mac=" NIC_MAC "%s", NIC_SLOT, id,
                                    nic);
     }
-    n->host = qrdma_host_start("-netdev %s,id=n0 %s -device " DEVICE
-                               ",id=rdma,netdev=n0,addr=%d %s",
-                               n->wire.netdev, nic_args, RDMA_SLOT, extra);
-    node_setup(n, id);
+    n.host = qrdma_host_start("-netdev %s,id=n0 %s -device " DEVICE
+                              ",id=rdma,netdev=n0,addr=%d %s",
+                              n.wire.netdev, nic_args, RDMA_SLOT, extra);
+    node_setup(&n, id);
+    return n;
 }
 
 static void node_stop(Node *n)
@@ -144,10 +146,9 @@ static void set_link(Node *n, const char *name, bool up)
 
 static void test_own(void)
 {
-    g_auto(Node) a = {}, b = {};
+    g_auto(Node) a = node_start(1, NULL, "");
+    g_auto(Node) b = node_start(2, NULL, "");
 
-    node_start(&a, 1, NULL, "");
-    node_start(&b, 2, NULL, "");
     node_exchange(&a, &b, 0);
     node_exchange(&b, &a, 100);
     node_exchange(&a, &b, 4096);
@@ -156,13 +157,12 @@ static void test_own(void)
 
 static void test_shared(void)
 {
-    g_auto(Node) a = {}, b = {};
+    g_auto(Node) a = node_start(1, ",host_mtu=9000", "");
+    g_auto(Node) b = node_start(2, "", "");
     uint8_t udp[FRAME_MAX], roce[FRAME_MAX], got[FRAME_MAX];
     size_t size;
     Nic nic;
 
-    node_start(&a, 1, ",host_mtu=9000", "");
-    node_start(&b, 2, "", "");
     nic_start(&nic, a.host, NIC_SLOT);
 
     size = make_udp(udp, 1);
@@ -190,12 +190,11 @@ static void test_which_frames_are_claimed(void)
 {
     enum { IP = 14, FLAGS = IP + 6, UDP_DPORT = IP + 20 + 2 };
     uint8_t frame[FRAME_MAX], other[FRAME_MAX], got[FRAME_MAX];
-    g_auto(Node) a = {}, b = {};
+    g_auto(Node) a = node_start(1, ",host_mtu=9000", "");
+    g_auto(Node) b = node_start(2, "", "");
     size_t size;
     Nic nic;
 
-    node_start(&a, 1, ",host_mtu=9000", "");
-    node_start(&b, 2, "", "");
     nic_start(&nic, a.host, NIC_SLOT);
     size = node_catch(&b, &a, 500, frame);
 
@@ -242,21 +241,20 @@ static void test_mtu_and_mac_are_the_nics(void)
 {
     static const uint8_t mac[] = { 0x52, 0x54, 0x00, 0xaa, 0xbb, 0x01 };
     uint8_t frame[FRAME_MAX];
-    Node n = {}, peer = {};
+    Node peer = node_start(2, NULL, "");
+    Node n = node_start(1, ",host_mtu=9000", "");
 
-    node_start(&peer, 2, NULL, "");
-    node_start(&n, 1, ",host_mtu=9000", "");
     node_assert_port(&n, true, RDMA_MTU_4096);
     assert_mac(&n, mac);
     node_catch(&n, &peer, 10, frame);
     g_assert_cmpmem(frame + 6, 6, mac, 6);
     node_stop(&n);
 
-    node_start(&n, 1, ",host_mtu=2300", "");
+    n = node_start(1, ",host_mtu=2300", "");
     node_assert_port(&n, true, RDMA_MTU_2048);
     node_stop(&n);
 
-    node_start(&n, 1, "", "");
+    n = node_start(1, "", "");
     node_assert_port(&n, true, RDMA_MTU_1024);
     node_stop(&n);
     node_stop(&peer);
@@ -290,10 +288,9 @@ static void check_link(Node *n, Node *peer, const char *name)
 
 static void test_link_follows_netdev_and_nic(void)
 {
-    g_auto(Node) shared = {}, own = {};
+    g_auto(Node) shared = node_start(1, ",host_mtu=9000", "");
+    g_auto(Node) own = node_start(2, NULL, "");
 
-    node_start(&shared, 1, ",host_mtu=9000", "");
-    node_start(&own, 2, NULL, "");
     check_link(&shared, &own, "n0");
     check_link(&shared, &own, "nic");
     check_link(&own, &shared, "n0");
@@ -302,11 +299,10 @@ static void test_link_follows_netdev_and_nic(void)
 static void check_netdev_del(const char *nic)
 {
     uint8_t frame[FRAME_MAX];
-    g_auto(Node) n = {}, peer = {};
+    g_auto(Node) peer = node_start(2, NULL, "");
+    g_auto(Node) n = node_start(1, nic, "");
     RdmaMtu mtu = RDMA_MTU_4096;
 
-    node_start(&peer, 2, NULL, "");
-    node_start(&n, 1, nic, "");
     node_assert_port(&n, true, mtu);
     qtest_qmp_assert_success(node_qts(&n), "{'execute': 'netdev_del', "
                              "'arguments': {'id': 'n0'}}");
@@ -326,10 +322,9 @@ static void test_nic_unplug_and_plug(void)
 {
     static const uint8_t mac[] = { 0x52, 0x54, 0x00, 0xaa, 0xbb, 0x09 };
     uint8_t frame[FRAME_MAX];
-    g_auto(Node) n = {}, peer = {};
+    g_auto(Node) peer = node_start(2, NULL, "");
+    g_auto(Node) n = node_start(1, ",host_mtu=9000", "");
 
-    node_start(&peer, 2, NULL, "");
-    node_start(&n, 1, ",host_mtu=9000", "");
     qpci_unplug_acpi_device_test(node_qts(&n), "nic", NIC_SLOT);
     node_assert_port(&n, false, RDMA_MTU_4096);
     qtest_qmp_device_add(node_qts(&n), "virtio-net-pci", "nic2",
@@ -351,10 +346,10 @@ static void test_mac_beside_that_of_the_nic(void)
 {
     static const uint8_t mac[] = { 0x52, 0x54, 0x00, 0xaa, 0xbb, 0x77 };
     uint8_t frame[FRAME_MAX];
-    g_auto(Node) n = {}, peer = {};
+    g_auto(Node) peer = node_start(2, NULL, "");
+    g_auto(Node) n = node_start(1, "", "-global virtio-rdma-device.mac="
+                                       "52:54:00:aa:bb:77");
 
-    node_start(&peer, 2, NULL, "");
-    node_start(&n, 1, "", "-global virtio-rdma-device.mac=52:54:00:aa:bb:77");
     assert_mac(&n, mac);
     node_catch(&n, &peer, 10, frame);
     g_assert_cmpmem(frame + 6, 6, mac, 6);
@@ -369,10 +364,9 @@ static void check_back_pressure(const char *nic)
     const unsigned count = 32, rounds = 8;
     uint8_t frame[FRAME_MAX];
     uint32_t psn = 0;
-    g_auto(Node) n = {}, peer = {};
+    g_auto(Node) peer = node_start(2, NULL, "");
+    g_auto(Node) n = node_start(1, nic, "");
 
-    node_start(&peer, 2, NULL, "");
-    node_start(&n, 1, nic, "");
     for (unsigned r = 0; r < rounds; r++) {
         for (unsigned i = 0; i < count; i++) {
             node_post_send(&n, &peer, i, 4096);
@@ -402,11 +396,10 @@ static void check_loopback_while_blocked(const char *nic)
 {
     const unsigned count = 32;
     uint8_t frame[FRAME_MAX];
-    g_auto(Node) n = {}, peer = {};
+    g_auto(Node) peer = node_start(2, NULL, "");
+    g_auto(Node) n = node_start(1, nic, "");
     Node self;
 
-    node_start(&peer, 2, NULL, "");
-    node_start(&n, 1, nic, "");
     self = n;
     self.scq = qrdma_create_cq(n.dev, 40);
     self.rcq = qrdma_create_cq(n.dev, 40);
@@ -444,10 +437,9 @@ static void test_rate_limit(void)
 {
     RdmaQpAttr attr = { .rate_limit = 1000 };
     uint8_t frame[FRAME_MAX];
-    g_auto(Node) n = {}, peer = {};
+    g_auto(Node) peer = node_start(2, NULL, "");
+    g_auto(Node) n = node_start(1, NULL, "");
 
-    node_start(&peer, 2, NULL, "");
-    node_start(&n, 1, NULL, "");
     assert_ok(qrdma_modify_qp(n.qp, RDMA_QP_RATE_LIMIT, &attr));
     for (int i = 0; i < 4; i++) {
         node_post_send(&n, &peer, i, 4096);
@@ -470,10 +462,9 @@ static void test_rate_limit(void)
 static void check_unplug(const char *nic)
 {
     uint8_t frame[FRAME_MAX];
-    g_auto(Node) n = {}, peer = {};
+    g_auto(Node) peer = node_start(2, NULL, "");
+    g_auto(Node) n = node_start(1, nic, "");
 
-    node_start(&peer, 2, NULL, "");
-    node_start(&n, 1, nic, "");
     for (int i = 0; i < 32; i++) {
         node_post_send(&n, &peer, i, 4096);
     }
@@ -500,12 +491,11 @@ static void test_unplug_with_frames_queued(void)
 static void test_stopped_vm_takes_no_frames(void)
 {
     uint8_t frame[FRAME_MAX];
-    g_auto(Node) n = {}, peer = {};
+    g_auto(Node) peer = node_start(2, NULL, "");
+    g_auto(Node) n = node_start(1, ",host_mtu=9000", "");
     uint8_t before[128], after[128];
     size_t size;
 
-    node_start(&peer, 2, NULL, "");
-    node_start(&n, 1, ",host_mtu=9000", "");
     node_post_recv(&n, 3);
     size = node_catch(&peer, &n, 64, frame);
     qrdma_mr_read(n.mr, 0, before, sizeof(before));
@@ -545,16 +535,16 @@ static void test_filter_dump_sees_both_directions(void)
         for (int i = 0; i < ARRAY_SIZE(nics); i++) {
             g_autofree char *path = NULL;
             g_autofree char *args = g_strdup("");
-            Node n = {}, peer = {};
+            Node peer = node_start(2, NULL, "");
+            Node n;
 
-            node_start(&peer, 2, NULL, "");
             path = g_strdup_printf("%s/pcap", peer.wire.dir);
             if (!late) {
                 g_free(args);
                 args = g_strdup_printf("-object filter-dump,id=d0,netdev=n0,"
                                        "file=%s", path);
             }
-            node_start(&n, 1, nics[i], args);
+            n = node_start(1, nics[i], args);
             if (late) {
                 qtest_qmp_assert_success(node_qts(&n),
                     "{'execute': 'object-add', 'arguments': {'id': 'd0', "
@@ -583,10 +573,11 @@ static void check_info(QTestState *qts, const char *want)
 
 static void test_info(void)
 {
-    g_auto(Node) n = {};
+    g_auto(Node) n = node_start(1, NULL,
+                                "-netdev hubport,id=h0,hubid=0 "
+                                "-object rdma-roce,id=r0,netdev=h0,"
+                                "mac=52:54:00:01:02:03");
 
-    node_start(&n, 1, NULL, "-netdev hubport,id=h0,hubid=0 "
-               "-object rdma-roce,id=r0,netdev=h0,mac=52:54:00:01:02:03");
     check_info(node_qts(&n), "no device uses it");
     qtest_qmp_device_add(node_qts(&n), "virtio-rdma-pci", "d1",
                          "{'rdmadev': 'r0', 'addr': '6'}");
@@ -620,12 +611,11 @@ static void test_refusals_say_why(void)
           "'filter-impair', 'id': 'l1', 'netdev': 'h0', 'drop': 10001}}",
           "is 10001, and must be at most 10000" },
     };
-    QTestState *qts;
-    g_auto(Node) n = {};
+    g_auto(Node) n = node_start(1, NULL,
+                                "-object rdma-roce,id=r0,netdev=later "
+                                "-netdev hubport,id=h0,hubid=0");
+    QTestState *qts = node_qts(&n);
 
-    node_start(&n, 1, NULL, "-object rdma-roce,id=r0,netdev=later "
-               "-netdev hubport,id=h0,hubid=0");
-    qts = node_qts(&n);
     qrdma_qmp_refused(qts, "{'execute': 'device_add', 'arguments': {'driver': "
                       "'virtio-rdma-pci', 'rdmadev': 'r0', 'addr': '6'}}",
                       "netdev 'later' not found");

@@ -10,10 +10,9 @@
 
 static void test_two_ports(void)
 {
-    g_auto(ShmNode) a, b;
+    g_auto(ShmNode) a = shm_node_start(1, "");
+    g_auto(ShmNode) b = shm_node_start(2, "");
 
-    shm_node_start(&a, 1, "");
-    shm_node_start(&b, 2, "");
     shm_reach(&a, &b);
     shm_reach(&b, &a);
     for (int i = 0; i < 100; i++) {
@@ -24,29 +23,25 @@ static void test_two_ports(void)
 
 static void test_peer_ends_and_returns(void)
 {
-    ShmNode a, b;
+    g_auto(ShmNode) a = shm_node_start(1, "");
+    g_auto(ShmNode) b = shm_node_start(2, "");
 
-    shm_node_start(&a, 1, "");
-    shm_node_start(&b, 2, "");
     shm_reach(&a, &b);
     shm_node_stop(&b);
-    shm_node_start(&b, 2, NULL);
+    b = shm_node_start(2, NULL);
     shm_expect_netdev(&a, &b);
     shm_node_stop(&b);
-    shm_node_start(&b, 2, "");
+    b = shm_node_start(2, "");
     shm_reach(&a, &b);
     shm_exchange(&a, &b);
-    shm_node_stop(&a);
-    shm_node_stop(&b);
 }
 
 static void test_stopped_vm_is_not_there(void)
 {
     g_autofree char *path = shm_node_path(2);
-    ShmNode a, b;
+    g_auto(ShmNode) a = shm_node_start(1, "");
+    ShmNode b = shm_node_start(2, "");
 
-    shm_node_start(&a, 1, "");
-    shm_node_start(&b, 2, "");
     shm_reach(&a, &b);
     g_assert_true(g_file_test(path, G_FILE_TEST_EXISTS));
     qtest_qmp_assert_success(b.host->qts, "{'execute': 'stop'}");
@@ -55,7 +50,6 @@ static void test_stopped_vm_is_not_there(void)
     qtest_qmp_assert_success(b.host->qts, "{'execute': 'cont'}");
     shm_reach(&a, &b);
     shm_exchange(&a, &b);
-    shm_node_stop(&a);
     shm_node_stop(&b);
     g_assert_false(g_file_test(path, G_FILE_TEST_EXISTS));
 }
@@ -63,15 +57,14 @@ static void test_stopped_vm_is_not_there(void)
 static void test_killed_peer_is_replaced(void)
 {
     g_autofree char *path = shm_node_path(2);
-    ShmNode a, b;
+    g_auto(ShmNode) a = shm_node_start(1, "");
+    ShmNode b;
 
-    shm_node_start(&a, 1, "");
     /* A process that has left a socket behind */
     close(shm_listen_as(2));
-    shm_node_start(&b, 2, "");
+    b = shm_node_start(2, "");
     shm_reach(&a, &b);
     shm_exchange(&a, &b);
-    shm_node_stop(&a);
     shm_node_stop(&b);
     g_assert_false(g_file_test(path, G_FILE_TEST_EXISTS));
 }
@@ -80,28 +73,24 @@ static void test_killed_peer_is_replaced(void)
 static void test_name_of_another_port(void)
 {
     g_autofree char *path = shm_node_path(2);
-    ShmNode a, b, c;
+    g_auto(ShmNode) a = shm_node_start(1, "");
+    g_auto(ShmNode) b = shm_node_start(2, "");
+    ShmNode c = shm_node_start(2, "");
 
-    shm_node_start(&a, 1, "");
-    shm_node_start(&b, 2, "");
-    shm_node_start(&c, 2, "");
     shm_reach(&a, &b);
     shm_exchange(&a, &b);
     shm_node_stop(&c);
     g_assert_true(g_file_test(path, G_FILE_TEST_EXISTS));
     shm_exchange(&a, &b);
-    shm_node_stop(&a);
-    shm_node_stop(&b);
 }
 
 /* Addresses without a port leave room for others. */
 static void test_many_addresses(void)
 {
-    g_auto(ShmNode) a, b;
+    g_auto(ShmNode) a = shm_node_start(1, "");
+    g_auto(ShmNode) b = shm_node_start(2, "");
     RdmaAv av;
 
-    shm_node_start(&a, 1, "");
-    shm_node_start(&b, 2, "");
     av = qrdma_av(b.dev, 1);
     for (int i = 0; i < 2 * SHM_MAX_PEERS; i++) {
         av.dmac[4] = 1 + i;

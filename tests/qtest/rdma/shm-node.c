@@ -22,26 +22,27 @@ const ShmWelcome shm_welcome = {
     .version = const_le32(1),
 };
 
-void shm_node_start(ShmNode *n, int id, const char *options)
+ShmNode shm_node_start(int id, const char *options)
 {
+    ShmNode n = {};
     QRdmaPd *pd;
 
-    *n = (ShmNode) { };
-    wire_open(&n->wire);
-    n->host = qrdma_host_start(
+    wire_open(&n.wire);
+    n.host = qrdma_host_start(
         "-netdev %s,id=n0 -object rdma-roce,id=r0,netdev=n0,mac=" MAC "%s%s%s "
-        "-device " DEVICE ",rdmadev=r0,addr=%d", n->wire.netdev, id,
+        "-device " DEVICE ",rdmadev=r0,addr=%d", n.wire.netdev, id,
         options ? ",shm-dir=" : "", options ? shm_dir : "", options ?: "",
         RDMA_SLOT);
-    n->dev = qrdma_open(n->host, QPCI_DEVFN(RDMA_SLOT, 0));
-    qrdma_start(n->dev, 0, 0);
-    qrdma_setup_gids(n->dev, id);
-    pd = qrdma_alloc_pd(n->dev);
-    n->mr = qrdma_reg_mr(pd, 0x100000, MR_SIZE, RDMA_ACCESS_LOCAL_WRITE);
-    n->scq = qrdma_create_cq(n->dev, 40);
-    n->rcq = qrdma_create_cq(n->dev, 40);
-    n->qp = qrdma_create_qp(pd, n->scq, n->rcq, RDMA_QPT_UD);
-    qrdma_start_ud(n->qp, QRDMA_QKEY);
+    n.dev = qrdma_open(n.host, QPCI_DEVFN(RDMA_SLOT, 0));
+    qrdma_start(n.dev, 0, 0);
+    qrdma_setup_gids(n.dev, id);
+    pd = qrdma_alloc_pd(n.dev);
+    n.mr = qrdma_reg_mr(pd, 0x100000, MR_SIZE, RDMA_ACCESS_LOCAL_WRITE);
+    n.scq = qrdma_create_cq(n.dev, 40);
+    n.rcq = qrdma_create_cq(n.dev, 40);
+    n.qp = qrdma_create_qp(pd, n.scq, n.rcq, RDMA_QPT_UD);
+    qrdma_start_ud(n.qp, QRDMA_QKEY);
+    return n;
 }
 
 void shm_node_stop(ShmNode *n)

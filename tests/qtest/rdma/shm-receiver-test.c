@@ -16,8 +16,8 @@ typedef struct Link {
 
 static void link_start(Link *l, const char *options)
 {
-    shm_node_start(&l->a, 1, options);
-    shm_node_start(&l->b, 2, NULL);
+    l->a = shm_node_start(1, options);
+    l->b = shm_node_start(2, NULL);
     l->listener = shm_listen_as(2);
 }
 

@@ -22,10 +22,9 @@ static void ring_await_read(ShmRing *r)
 /* Get a datagram for @to with its ICRC, from a port without shared memory. */
 static size_t catch_frame(ShmNode *to, uint8_t frame[FRAME_MAX])
 {
-    ShmNode other;
+    ShmNode other = shm_node_start(3, NULL);
     size_t size;
 
-    shm_node_start(&other, 3, NULL);
     shm_post_send(&other, to);
     size = wire_recv(&other.wire, frame, SOON_MS);
     g_assert_cmpuint(size, >, SHM_LEN);
@@ -37,10 +36,9 @@ static void test_frames_of_a_sender(void)
 {
     uint8_t frame[FRAME_MAX];
     size_t size;
-    g_auto(ShmNode) a;
+    g_auto(ShmNode) a = shm_node_start(1, "");
     g_auto(ShmRing) r = {};
 
-    shm_node_start(&a, 1, "");
     size = catch_frame(&a, frame);
     r = shm_sender_new(1);
     /* With an ICRC, and several times around the ring */
@@ -78,10 +76,9 @@ static void test_bad_records(void)
     static const uint8_t zeroes[64];
     uint8_t frame[FRAME_MAX];
     size_t size;
-    g_auto(ShmNode) a;
+    g_auto(ShmNode) a = shm_node_start(1, "");
     g_auto(ShmRing) nonsense = {};
 
-    shm_node_start(&a, 1, "");
     size = catch_frame(&a, frame);
     for (int i = 0; i < ARRAY_SIZE(cases); i++) {
         g_auto(ShmRing) r = shm_sender_new(1);
@@ -128,11 +125,9 @@ static void test_bad_records(void)
 
 static void test_memory_cannot_shrink(void)
 {
-    g_auto(ShmNode) a;
-    g_auto(ShmRing) r = {};
+    g_auto(ShmNode) a = shm_node_start(1, "");
+    g_auto(ShmRing) r = shm_sender_new(1);
 
-    shm_node_start(&a, 1, "");
-    r = shm_sender_new(1);
     g_assert_cmpint(ftruncate(r.memory, 0), ==, -1);
     g_assert_cmpint(ftruncate(r.memory, SHM_RING_DATA), ==, -1);
 }
@@ -145,11 +140,9 @@ static void test_flood(void)
 {
     uint64_t all = SHM_RING_SIZE / shm_record_len(50);
     uint64_t seen = 0;
-    g_auto(ShmNode) a;
-    g_auto(ShmRing) r = {};
+    g_auto(ShmNode) a = shm_node_start(1, "");
+    g_auto(ShmRing) r = shm_sender_new(1);
 
-    shm_node_start(&a, 1, "");
-    r = shm_sender_new(1);
     for (uint32_t pos = 0; pos < SHM_RING_SIZE; pos += shm_record_len(50)) {
         stl_le_p(r.mem + SHM_RING_DATA + pos, 50);
     }
@@ -173,11 +166,9 @@ static void test_only_sleepers_are_woken(gconstpointer options)
 {
     bool woken = false;
     uint32_t woken_for = 0;
-    g_auto(ShmNode) a;
-    g_auto(ShmRing) r = {};
+    g_auto(ShmNode) a = shm_node_start(1, options);
+    g_auto(ShmRing) r = shm_sender_new(1);
 
-    shm_node_start(&a, 1, options);
-    r = shm_sender_new(1);
     for (uint32_t i = 0; i < 20000; i++) {
         uint8_t *record = r.mem + SHM_RING_DATA + r.pos % SHM_RING_SIZE;
         gint64 until = g_get_monotonic_time() + i % 30;
@@ -215,10 +206,9 @@ static void test_too_many_senders(void)
     ShmWelcome got;
     bool welcomed;
     size_t size;
-    g_auto(ShmNode) a;
+    g_auto(ShmNode) a = shm_node_start(1, "");
     int fd;
 
-    shm_node_start(&a, 1, "");
     size = catch_frame(&a, frame);
     for (int i = 0; i < SHM_MAX_PEERS; i++) {
         r[i] = shm_sender_new(1);
@@ -262,10 +252,9 @@ static void test_no_descriptors_for_a_while(void)
     struct pollfd fd = { .events = POLLIN };
     uint8_t frame[FRAME_MAX];
     size_t size;
-    g_auto(ShmNode) a;
+    g_auto(ShmNode) a = shm_node_start(1, "");
     g_auto(ShmRing) r = {};
 
-    shm_node_start(&a, 1, "");
     size = catch_frame(&a, frame);
     limit_files(&a, 3);
     fd.fd = shm_connect_to(1);

@@ -55,7 +55,7 @@ typedef struct ShmRing {
 extern char *shm_dir;
 
 /* @options: more of rdma-roce; NULL: without shared memory */
-void shm_node_start(ShmNode *n, int id, const char *options);
+ShmNode shm_node_start(int id, const char *options);
 void shm_node_stop(ShmNode *n);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ShmNode, shm_node_stop)
 /* The socket of port @id */
