@@ -142,6 +142,18 @@ void qrdma_start_ud(QRdmaQp *qp, uint32_t qkey)
     assert_ok(qrdma_modify_rts(qp, &p, 0x77));
 }
 
+void qrdma_bring_up(QRdmaQp *a, QRdmaQp *b, const QRdmaPath *path)
+{
+    uint32_t qkey = a->type == RDMA_QPT_GSI ? RDMA_GSI_QKEY : QRDMA_QKEY;
+
+    if (a->type == RDMA_QPT_RC || a->type == RDMA_QPT_UC) {
+        qrdma_connect(a, b, path);
+    } else {
+        qrdma_start_ud(a, qkey);
+        qrdma_start_ud(b, qkey);
+    }
+}
+
 RdmaSendWr qrdma_wr(RdmaWrOpcode opcode, uint64_t wr_id, const RdmaSge *sge)
 {
     return (RdmaSendWr) {

@@ -631,6 +631,8 @@ void qrdma_reconnect(QRdmaQp *a, QRdmaQp *b, const QRdmaPath *path);
 QRdmaQp *qrdma_create_loop(QRdmaPd *pd, QRdmaCq *send_cq, QRdmaCq *recv_cq);
 /* Bring a UD or GSI QP to RTS. */
 void qrdma_start_ud(QRdmaQp *qp, uint32_t qkey);
+/* Connect two RC or UC QPs, or bring two UD or GSI QPs to RTS. */
+void qrdma_bring_up(QRdmaQp *a, QRdmaQp *b, const QRdmaPath *path);
 /* Address vector that leads to @to. */
 RdmaAv qrdma_av(QRdma *to, uint8_t gid_index);
 

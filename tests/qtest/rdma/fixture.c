@@ -200,12 +200,7 @@ TestSrqPair test_srq_pair(QRdmaPd *pd, QRdmaSrq *srq, RdmaQpType type)
     p.a = qrdma_create_qp(pd, p.cq_a, p.cq_a, type);
     p.b = qrdma_create_qp_attr(pd, p.cq_b, p.cq_b, &init);
     p.mr = qrdma_reg_mr(pd, TEST_IOVA_A, TEST_MR_SIZE, TEST_ACCESS_ALL);
-    if (type == RDMA_QPT_UD) {
-        qrdma_start_ud(p.a, QRDMA_QKEY);
-        qrdma_start_ud(p.b, QRDMA_QKEY);
-    } else {
-        qrdma_connect(p.a, p.b, NULL);
-    }
+    qrdma_bring_up(p.a, p.b, NULL);
     return p;
 }
 

@@ -271,12 +271,7 @@ static void check_unreliable(RdmaQpType type, int side)
     RdmaWc wc;
 
     t->p = net_pair_new(&t->net, type);
-    if (type == RDMA_QPT_UD) {
-        qrdma_start_ud(t->p.a.qp, QRDMA_QKEY);
-        qrdma_start_ud(t->p.b.qp, QRDMA_QKEY);
-    } else {
-        qrdma_connect(t->p.a.qp, t->p.b.qp, NULL);
-    }
+    qrdma_bring_up(t->p.a.qp, t->p.b.qp, NULL);
     for (uint32_t i = 0; i < DATAGRAMS; i++) {
         net_post_recv(&t->p.b, i, i * 2048, 2048);
     }

@@ -9,15 +9,6 @@
 #define EX_FLAGS (RDMA_WC_WITH_SMAC | RDMA_WC_WITH_VLAN | \
                   RDMA_WC_WITH_HDR_TYPE)
 
-static NetPair ud_pair(NetKind kind)
-{
-    NetPair p = net_pair_new(net_shared(kind), RDMA_QPT_UD);
-
-    qrdma_start_ud(p.a.qp, QRDMA_QKEY);
-    qrdma_start_ud(p.b.qp, QRDMA_QKEY);
-    return p;
-}
-
 /* Send a datagram from @from to @to, and take only the sender's completion. */
 static void datagram(NetEnd *from, NetEnd *to, uint8_t gid_index, uint8_t sl)
 {
@@ -35,7 +26,7 @@ static void datagram(NetEnd *from, NetEnd *to, uint8_t gid_index, uint8_t sl)
 static void test_datagrams_tell_where_they_come_from(NetKind kind)
 {
     static const uint8_t types[] = { RDMA_HDR_IPV6, RDMA_HDR_IPV4 };
-    NetPair p = ud_pair(kind);
+    NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
     RdmaWc wc;
 
     for (int i = 0; i < ARRAY_SIZE(types); i++) {
@@ -55,8 +46,7 @@ static NetPair rfc_pair(NetKind kind)
 {
     NetPair p = net_pair_rfc(net_shared(kind), RDMA_QPT_UD, 0);
 
-    qrdma_start_ud(p.a.qp, QRDMA_QKEY);
-    qrdma_start_ud(p.b.qp, QRDMA_QKEY);
+    qrdma_bring_up(p.a.qp, p.b.qp, NULL);
     return p;
 }
 
@@ -94,7 +84,7 @@ static void set_vlan(NetEnd *e, uint16_t vlan)
 
 static void test_vlan(NetKind kind)
 {
-    NetPair p = ud_pair(kind);
+    NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
     RdmaWc wc;
 
     set_vlan(&p.a, 4094);
@@ -116,7 +106,7 @@ static void test_vlans_are_apart(NetKind kind)
     RdmaWc wc;
 
     for (int i = 0; i < ARRAY_SIZE(vlans); i++) {
-        p = ud_pair(kind);
+        p = net_pair(kind, RDMA_QPT_UD, NULL);
         set_vlan(&p.a, vlans[i][0]);
         set_vlan(&p.b, vlans[i][1]);
         datagram(&p.a, &p.b, 0, 0);
@@ -132,7 +122,7 @@ static void test_vlans_are_apart(NetKind kind)
 
 static void test_vlan_numbers(NetKind kind)
 {
-    NetPair p = ud_pair(kind);
+    NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
     QRdma *d = p.a.dev;
     static const uint16_t bad[] = { 4095, 4096, 0x8001, UINT16_MAX };
     static const uint16_t good[] = { 1, 100, 4094, 0 };
@@ -163,7 +153,7 @@ static void test_vlan_for_a_driver_of_the_rfc(NetKind kind)
 
 static void test_counters(NetKind kind)
 {
-    NetPair p = ud_pair(kind);
+    NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
     uint64_t a[VIRTIO_RDMA_NUM_COUNTERS], b[VIRTIO_RDMA_NUM_COUNTERS];
     uint64_t frame = 14 + 40 + 8 + 12 + 8 + LEN + 4;
 
@@ -206,7 +196,7 @@ static void test_counters(NetKind kind)
 
 static void test_counters_of_port_1(NetKind kind)
 {
-    NetPair p = ud_pair(kind);
+    NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
     uint64_t values[VIRTIO_RDMA_NUM_COUNTERS];
 
     assert_status(qrdma_query_counters(p.a.dev, 0, values), INVAL);

@@ -183,14 +183,7 @@ NetPair net_pair(NetKind kind, RdmaQpType type, const QRdmaPath *path)
 {
     NetPair p = net_pair_new(net_shared(kind), type);
 
-    if (type == RDMA_QPT_RC || type == RDMA_QPT_UC) {
-        qrdma_connect(p.a.qp, p.b.qp, path);
-    } else {
-        uint32_t qkey = type == RDMA_QPT_GSI ? RDMA_GSI_QKEY : QRDMA_QKEY;
-
-        qrdma_start_ud(p.a.qp, qkey);
-        qrdma_start_ud(p.b.qp, qkey);
-    }
+    qrdma_bring_up(p.a.qp, p.b.qp, path);
     return p;
 }
 

@@ -13,15 +13,6 @@ static const uint8_t groups[2][RDMA_GID_LEN] = {
     { [10] = 0xff, 0xff, 239, 1, 2, 3 },
 };
 
-static NetPair pair_new(NetKind kind)
-{
-    NetPair p = net_pair_new(net_shared(kind), RDMA_QPT_UD);
-
-    qrdma_start_ud(p.a.qp, QRDMA_QKEY);
-    qrdma_start_ud(p.b.qp, QRDMA_QKEY);
-    return p;
-}
-
 static void address(RdmaSendWr *wr, NetEnd *from, int ip, uint32_t qkey)
 {
     wr->wr.ud.remote_qpn = RDMA_QPN_MCAST;
@@ -57,7 +48,7 @@ static void expect_at(NetEnd *to, NetEnd *from, uint64_t wr_id, uint8_t seed)
 static void test_reaches_attached_qps(NetKind kind)
 {
     for (int ip = 0; ip < 2; ip++) {
-        NetPair p = pair_new(kind);
+        NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
 
         net_post_recv(&p.b, 1, 8192, GRH_LEN + LEN);
         send_to(&p.a, ip, 10, QRDMA_QKEY);
@@ -82,7 +73,7 @@ static void test_reaches_attached_qps(NetKind kind)
 /* Copies go to several QPs of each side; the sender's own is one of them. */
 static void test_reaches_all_qps_of_both_sides(NetKind kind)
 {
-    NetPair p = pair_new(kind);
+    NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
     NetEnd end[3] = { p.a, p.b, p.b };
 
     end[2].rcq = qrdma_create_cq(p.b.dev, 8);
@@ -105,7 +96,7 @@ static void test_reaches_all_qps_of_both_sides(NetKind kind)
 
 static void test_blocked_loopback(NetKind kind)
 {
-    NetPair p = pair_new(kind);
+    NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
     RdmaQpInitAttr init = {
         .qp_type = RDMA_QPT_UD,
         .cap = { 8, 8, 1, 1, 0 },
@@ -130,7 +121,7 @@ static void test_blocked_loopback(NetKind kind)
 /* A datagram that finds no buffer is lost for that QP alone. */
 static void test_qp_without_buffer(NetKind kind)
 {
-    NetPair p = pair_new(kind);
+    NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
 
     assert_ok(qrdma_attach_mcast(p.a.qp, groups[0]));
     assert_ok(qrdma_attach_mcast(p.b.qp, groups[0]));

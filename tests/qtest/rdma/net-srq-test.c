@@ -34,12 +34,7 @@ static Fan fan_new(NetKind kind, RdmaQpType type, uint32_t max_wr)
     f.from[1] = qrdma_create_qp(f.p.a.pd, f.p.a.scq, f.p.a.rcq, type);
     for (int i = 0; i < 2; i++) {
         f.to[i] = qrdma_create_qp_attr(f.p.b.pd, f.p.b.scq, f.p.b.rcq, &init);
-        if (type == RDMA_QPT_UD) {
-            qrdma_start_ud(f.from[i], QRDMA_QKEY);
-            qrdma_start_ud(f.to[i], QRDMA_QKEY);
-        } else {
-            qrdma_connect(f.from[i], f.to[i], &path);
-        }
+        qrdma_bring_up(f.from[i], f.to[i], &path);
     }
     qrdma_add_event_buffers(f.p.b.dev, 8);
     return f;

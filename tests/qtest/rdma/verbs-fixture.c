@@ -164,12 +164,7 @@ VerbsPair verbs_pair(Verbs *v, RdmaQpType type)
                           VERBS_ACCESS_ALL);
     p.mr_b = qrdma_reg_mr(p.pd, VERBS_IOVA_B, VERBS_MR_SIZE,
                           VERBS_ACCESS_ALL);
-    if (type == RDMA_QPT_UD) {
-        qrdma_start_ud(p.a, QRDMA_QKEY);
-        qrdma_start_ud(p.b, QRDMA_QKEY);
-    } else {
-        qrdma_connect(p.a, p.b, NULL);
-    }
+    qrdma_bring_up(p.a, p.b, NULL);
     return p;
 }
 

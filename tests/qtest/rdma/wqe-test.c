@@ -14,12 +14,7 @@ static void pair_restart(TestPair *t)
     qrdma_reap(&t->b->rq);
     g_assert_cmpuint(t->a->sq.retired, ==, t->a->sq.posted);
     g_assert_cmpuint(t->b->rq.retired, ==, t->b->rq.posted);
-    if (t->a->type == RDMA_QPT_RC || t->a->type == RDMA_QPT_UC) {
-        qrdma_connect(t->a, t->b, NULL);
-    } else {
-        qrdma_start_ud(t->a, QRDMA_QKEY);
-        qrdma_start_ud(t->b, QRDMA_QKEY);
-    }
+    qrdma_bring_up(t->a, t->b, NULL);
 }
 
 /* Post a bad WR, and one after it: error and flush, in order. */
