@@ -5,6 +5,7 @@
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
 #include "qobject/qdict.h"
+#include "qobject/qlist.h"
 #include "libqos-pc.h"
 #include "malloc-pc.h"
 #include "pci-pc.h"
@@ -139,6 +140,18 @@ void qrdma_qmp_refused(QTestState *qts, const char *cmd, const char *text)
     if (!strstr(desc, text)) {
         g_error("%s: \"%s\" does not speak of \"%s\"", cmd, desc, text);
     }
+}
+
+QDict *qrdma_query(QTestState *qts, const char *args)
+{
+    g_autofree char *cmd = g_strdup_printf(
+        "{'execute': 'query-rdma', 'arguments': {%s}}", args);
+    g_autoptr(QDict) rsp = qtest_qmp(qts, cmd, NULL);
+    QList *devices = qdict_get_qlist(rsp, "return");
+
+    g_assert_nonnull(devices);
+    g_assert_cmpuint(qlist_size(devices), ==, 1);
+    return qobject_to(QDict, qlist_pop(devices));
 }
 
 uint64_t qrdma_private_memory(QTestState *qts)

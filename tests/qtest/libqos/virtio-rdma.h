@@ -275,6 +275,11 @@ void qrdma_host_kill(QRdmaHost *host);
 
 /* Assert that the QMP command @cmd fails, with @text in the message. */
 void qrdma_qmp_refused(QTestState *qts, const char *cmd, const char *text);
+/*
+ * What query-rdma with @args returns, which must be one device. The caller
+ * unrefs it.
+ */
+QDict *qrdma_query(QTestState *qts, const char *args);
 /* KiB of private memory of QEMU */
 uint64_t qrdma_private_memory(QTestState *qts);
 /* A number that is a property of the object at @path */

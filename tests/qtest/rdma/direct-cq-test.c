@@ -649,24 +649,18 @@ static void test_reset_forgets_requests(void)
 static void test_event_queue_is_not_direct(void)
 {
     Loop l = loop_with_events(1);
-    QDict *rsp = qtest_qmp(l.d->host->qts, "{'execute': 'query-rdma', "
-                           "'arguments': {'objects': ['cq']}}");
+    g_autoptr(QDict) info = qrdma_query(l.d->host->qts, "'objects': ['cq']");
     unsigned seen = 0;
-    const QListEntry *e, *c;
+    const QListEntry *e;
 
-    QLIST_FOREACH_ENTRY(qdict_get_qlist(rsp, "return"), e) {
-        QDict *dev = qobject_to(QDict, qlist_entry_obj(e));
+    QLIST_FOREACH_ENTRY(qdict_get_qlist(info, "cqs"), e) {
+        QDict *cq = qobject_to(QDict, qlist_entry_obj(e));
 
-        QLIST_FOREACH_ENTRY(qdict_get_qlist(dev, "cqs"), c) {
-            QDict *cq = qobject_to(QDict, qlist_entry_obj(c));
-
-            g_assert_true(qdict_get_bool(cq, "direct") !=
-                          qdict_get_bool(cq, "event-queue"));
-            seen++;
-        }
+        g_assert_true(qdict_get_bool(cq, "direct") !=
+                      qdict_get_bool(cq, "event-queue"));
+        seen++;
     }
     g_assert_cmpuint(seen, ==, 2);
-    qobject_unref(rsp);
 }
 
 const QRdmaTest direct_cq_tests[] = {

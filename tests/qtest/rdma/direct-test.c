@@ -7,7 +7,6 @@
 #include "qemu/bswap.h"
 #include "hw/pci/pci_regs.h"
 #include "qobject/qdict.h"
-#include "qobject/qlist.h"
 #include "rdma-test.h"
 #include "standard-headers/linux/virtio_pci.h"
 
@@ -114,15 +113,9 @@ static void test_posts_to_a_stopped_machine(void)
  */
 static int64_t qp_errors(QRdma *d)
 {
-    g_autoptr(QDict) rsp = qtest_qmp(d->host->qts, "{'execute': 'query-rdma', "
-                                     "'arguments': {'objects': []}}");
-    const QListEntry *e;
-    int64_t n = 0;
+    g_autoptr(QDict) info = qrdma_query(d->host->qts, "'objects': []");
 
-    QLIST_FOREACH_ENTRY(qdict_get_qlist(rsp, "return"), e) {
-        n += qdict_get_int(qobject_to(QDict, qlist_entry_obj(e)), "qp-errors");
-    }
-    return n;
+    return qdict_get_int(info, "qp-errors");
 }
 
 /* A producer that jumps breaks its own QP, and no other. */

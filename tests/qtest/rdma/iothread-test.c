@@ -244,12 +244,9 @@ static void test_query_under_traffic(void)
     for (int i = 1; i < 40; i++) {
         put_many(t);
         for (int n = 0; n < 5; n++) {
-            g_autoptr(QDict) rsp = qtest_qmp(t->host->qts,
-                "{'execute': 'query-rdma', 'arguments': {'device': 'd4', "
-                "'objects': ['pd', 'cq', 'qp', 'mr', 'gid'], "
-                "'detail': true}}");
-            QDict *info = qobject_to(QDict, qlist_peek(
-                qdict_get_qlist(rsp, "return")));
+            g_autoptr(QDict) info = qrdma_query(t->host->qts,
+                "'device': 'd4', 'detail': true, "
+                "'objects': ['pd', 'cq', 'qp', 'mr', 'gid']");
             QDict *qp = qobject_to(QDict, qlist_peek(
                 qdict_get_qlist(info, "qps")));
 

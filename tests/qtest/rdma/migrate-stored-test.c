@@ -229,19 +229,9 @@ static void expect_used(QDict *counts, const char *name, int wanted)
                     wanted);
 }
 
-static QDict *query_device(QTestState *qts)
-{
-    g_autoptr(QDict) rsp = qtest_qmp(qts, "{'execute': 'query-rdma', "
-                                     "'arguments': {'objects': ['qp']}}");
-    QDict *device = qobject_to(QDict,
-                               qlist_peek(qdict_get_qlist(rsp, "return")));
-
-    return qobject_ref(device);
-}
-
 static void expect_objects(QTestState *qts, const Kind *kind)
 {
-    g_autoptr(QDict) device = query_device(qts);
+    g_autoptr(QDict) device = qrdma_query(qts, "'objects': ['qp']");
     QDict *counts = qdict_get_qdict(device, "count");
 
     expect_used(counts, "cq", 1);
@@ -254,7 +244,7 @@ static void expect_objects(QTestState *qts, const Kind *kind)
 /* The number of the connection, with an SRQ or without */
 static uint32_t find_qpn(QTestState *qts, bool srq)
 {
-    g_autoptr(QDict) device = query_device(qts);
+    g_autoptr(QDict) device = qrdma_query(qts, "'objects': ['qp']");
     const QListEntry *entry;
 
     QLIST_FOREACH_ENTRY(qdict_get_qlist(device, "qps"), entry) {

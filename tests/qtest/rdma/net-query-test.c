@@ -20,16 +20,9 @@
 /* The device of @p.a; @args are more arguments. The caller unrefs it. */
 static QDict *query_with(NetPair *p, const char *args)
 {
-    g_autofree char *cmd = g_strdup_printf(
-        "{'execute': 'query-rdma', 'arguments': {'device': 'd0', %s}}", args);
-    g_autoptr(QDict) rsp = qtest_qmp(p->a.dev->host->qts, cmd, NULL);
-    QList *list = qdict_get_qlist(rsp, "return");
-    QDict *info;
+    g_autofree char *all = g_strdup_printf("'device': 'd0', %s", args);
 
-    g_assert_nonnull(list);
-    g_assert_cmpuint(qlist_size(list), ==, 1);
-    info = qobject_to(QDict, qlist_pop(list));
-    return info;
+    return qrdma_query(p->a.dev->host->qts, all);
 }
 
 /* The queue pair of @p.a, with all details */
@@ -435,12 +428,9 @@ static void test_refusals(NetKind kind)
 static void test_a_device_by_its_path(NetKind kind)
 {
     NetPair p = net_pair_new(net_shared(kind), RDMA_QPT_RC);
-    QDict *rsp = qtest_qmp(p.a.dev->host->qts, "{'execute': 'query-rdma', "
-                           "'arguments': {"
-                           "'device': '/machine/peripheral/d0'}}");
 
-    g_assert_cmpuint(qlist_size(qdict_get_qlist(rsp, "return")), ==, 1);
-    qobject_unref(rsp);
+    qobject_unref(qrdma_query(p.a.dev->host->qts,
+                              "'device': '/machine/peripheral/d0'"));
 }
 
 static void test_info_for_people(NetKind kind)

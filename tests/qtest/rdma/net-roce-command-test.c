@@ -3,7 +3,6 @@
 #include "qemu/osdep.h"
 #include "net-roce-test.h"
 #include "qobject/qdict.h"
-#include "qobject/qlist.h"
 
 static void test_query(void)
 {
@@ -162,12 +161,9 @@ static void test_gids(void)
 /* A driver uses RoCE after its first command, not when it accepts bit 55. */
 static bool has_driver(QRoce *d)
 {
-    g_autoptr(QDict) rsp = qtest_qmp(d->host->qts,
-                                     "{'execute': 'query-rdma'}");
-    QList *list = qdict_get_qlist(rsp, "return");
-    QDict *first = qobject_to(QDict, qlist_peek(list));
+    g_autoptr(QDict) info = qrdma_query(d->host->qts, "'device': 'd0'");
 
-    return qdict_get_bool(first, "driver");
+    return qdict_get_bool(info, "driver");
 }
 
 static void test_begin(void)

@@ -19,20 +19,6 @@ static void write_to(PvPair *p, uint64_t wr_id, uint32_t status)
     pv_expect(&p->a, &p->a.scq, wr_id, status, RDMA_WC_RDMA_WRITE);
 }
 
-/* The device d0; the caller unrefs it. @args: more arguments */
-static QDict *query(PvPair *p, const char *args)
-{
-    g_autofree char *cmd = g_strdup_printf(
-        "{'execute': 'query-rdma', 'arguments': {'device': 'd0'%s}}", args);
-    g_autoptr(QDict) rsp = qtest_qmp(p->host->qts, cmd, NULL);
-    QDict *info;
-
-    g_assert_true(qdict_haskey(rsp, "return"));
-    info = qobject_to(QDict, qlist_pop(qdict_get_qlist(rsp, "return")));
-    g_assert_nonnull(info);
-    return info;
-}
-
 /* The only entry of @list, which belongs to @info */
 static QDict *only(QDict *info, const char *list)
 {
@@ -43,8 +29,8 @@ static QDict *only(QDict *info, const char *list)
 static void test_objects(void)
 {
     g_auto(PvPair) p = pv_pair_new(3, RDMA_QPT_RC);
-    g_autoptr(QDict) info = query(&p, ", 'objects': "
-                                  "['pd', 'cq', 'qp', 'mr', 'gid']");
+    g_autoptr(QDict) info = qrdma_query(p.host->qts, "'device': 'd0', "
+        "'objects': ['pd', 'cq', 'qp', 'mr', 'gid']");
     QDict *d;
 
     g_assert_true(qdict_get_bool(info, "driver"));
@@ -67,7 +53,8 @@ static void test_no_driver(void)
     QDict *info;
 
     qpvrdma_write(p.a.dev, PVRDMA_REG_CTL, PVRDMA_CTL_RESET);
-    info = query(&p, ", 'objects': ['qp', 'mr']");
+    info = qrdma_query(p.host->qts, "'device': 'd0', "
+                       "'objects': ['qp', 'mr']");
     g_assert_false(qdict_get_bool(info, "driver"));
     g_assert_true(qlist_empty(qdict_get_qlist(info, "qps")));
     g_assert_true(qlist_empty(qdict_get_qlist(info, "mrs")));
@@ -89,7 +76,7 @@ static void test_info(void)
 
 static uint64_t counter(PvPair *p, const char *name)
 {
-    g_autoptr(QDict) info = query(p, "");
+    g_autoptr(QDict) info = qrdma_query(p->host->qts, "'device': 'd0'");
     QDict *counters = qdict_get_qdict(info, "counters");
 
     return qnum_get_uint(qobject_to(QNum, qdict_get(counters, name)));

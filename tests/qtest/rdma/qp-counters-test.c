@@ -91,30 +91,23 @@ static void test_as_query_rdma(void)
 {
     Bench b = bench_new();
     const uint32_t qpn = b.qp[0]->qpn;
+    g_autoptr(QDict) info = NULL;
     const QListEntry *e;
     bool found = false;
-    QDict *rsp;
 
     write_once(&b, 0);
-    rsp = qtest_qmp(b.d->host->qts, "{'execute': 'query-rdma', 'arguments': "
-                    "{'objects': ['qp'], 'detail': true}}");
-    QLIST_FOREACH_ENTRY(qdict_get_qlist(rsp, "return"), e) {
-        QDict *info = qobject_to(QDict, qlist_entry_obj(e));
-        const QListEntry *q;
+    info = qrdma_query(b.d->host->qts, "'objects': ['qp'], 'detail': true");
+    QLIST_FOREACH_ENTRY(qdict_get_qlist(info, "qps"), e) {
+        QDict *qp = qobject_to(QDict, qlist_entry_obj(e));
 
-        QLIST_FOREACH_ENTRY(qdict_get_qlist(info, "qps"), q) {
-            QDict *qp = qobject_to(QDict, qlist_entry_obj(q));
-
-            if (qdict_get_int(qp, "qpn") == qpn) {
-                qp = qdict_get_qdict(qdict_get_qdict(qp, "detail"), "stats");
-                g_assert_cmpint(qdict_get_int(qp, "loopback-packets"), ==,
-                                loopback(&b, 1, &qpn));
-                found = true;
-            }
+        if (qdict_get_int(qp, "qpn") == qpn) {
+            qp = qdict_get_qdict(qdict_get_qdict(qp, "detail"), "stats");
+            g_assert_cmpint(qdict_get_int(qp, "loopback-packets"), ==,
+                            loopback(&b, 1, &qpn));
+            found = true;
         }
     }
     g_assert_true(found);
-    qobject_unref(rsp);
 }
 
 /* Counters last as long as their QP, and those of a new QP are 0. */
