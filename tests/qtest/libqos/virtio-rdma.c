@@ -154,6 +154,30 @@ QDict *qrdma_query(QTestState *qts, const char *args)
     return qobject_to(QDict, qlist_pop(devices));
 }
 
+char *qrdma_migration_status(QTestState *qts)
+{
+    g_autoptr(QDict) rsp = qtest_qmp_assert_success_ref(
+        qts, "{'execute': 'query-migrate'}");
+
+    return g_strdup(qdict_get_try_str(rsp, "status") ?: "none");
+}
+
+bool qrdma_migration_done(QTestState *qts)
+{
+    for (int i = 0; ; i++) {
+        g_autofree char *status = qrdma_migration_status(qts);
+
+        g_assert_cmpint(i, <, 60000);
+        if (g_str_equal(status, "completed")) {
+            return true;
+        }
+        if (g_str_equal(status, "failed")) {
+            return false;
+        }
+        g_usleep(1000);
+    }
+}
+
 uint64_t qrdma_private_memory(QTestState *qts)
 {
     g_autofree char *path = g_strdup_printf("/proc/%d/status",

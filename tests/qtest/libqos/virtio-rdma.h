@@ -280,6 +280,10 @@ void qrdma_qmp_refused(QTestState *qts, const char *cmd, const char *text);
  * unrefs it.
  */
 QDict *qrdma_query(QTestState *qts, const char *args);
+/* The status of query-migrate, or "none" */
+char *qrdma_migration_status(QTestState *qts);
+/* Wait for the end of a migration. True: it succeeded. */
+bool qrdma_migration_done(QTestState *qts);
 /* KiB of private memory of QEMU */
 uint64_t qrdma_private_memory(QTestState *qts);
 /* A number that is a property of the object at @path */

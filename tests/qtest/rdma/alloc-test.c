@@ -254,24 +254,6 @@ static void test_work_request(void)
     check_works(&f);
 }
 
-/* Wait for the end of a migration. True: it succeeded. */
-static bool migrated(QTestState *qts)
-{
-    for (;;) {
-        g_autoptr(QDict) rsp = qtest_qmp_assert_success_ref(
-            qts, "{'execute': 'query-migrate'}");
-        const char *status = qdict_get_try_str(rsp, "status") ?: "none";
-
-        if (g_str_equal(status, "completed")) {
-            return true;
-        }
-        if (g_str_equal(status, "failed")) {
-            return false;
-        }
-        g_usleep(1000);
-    }
-}
-
 /* The destination reports that the load failed, and goes on to run. */
 static void test_load(void)
 {
@@ -287,7 +269,7 @@ static void test_load(void)
     assert_ok(try_srq(&f));
     qtest_qmp_assert_success(f.host->qts, "{'execute': 'migrate', "
                              "'arguments': {'uri': %s}}", uri);
-    g_assert_true(migrated(f.host->qts));
+    g_assert_true(qrdma_migration_done(f.host->qts));
 
     for (n = 1; failed; n++) {
         QTestState *to = qtest_initf("-machine pc -nodefaults -m 64 " DEVICE
@@ -299,7 +281,7 @@ static void test_load(void)
         qtest_qmp_assert_success(to, "{'execute': 'migrate-incoming', "
                                  "'arguments': {'uri': %s, "
                                  "'exit-on-error': false}}", uri);
-        loaded = migrated(to);
+        loaded = qrdma_migration_done(to);
         failed = fail_alloc_disarm();
         g_assert_true(loaded != failed);
         qtest_quit(to);

@@ -188,34 +188,10 @@ void trip_free(Trip *t)
     g_free(t);
 }
 
-static char *migration_status(QTestState *qts)
-{
-    g_autoptr(QDict) rsp = qtest_qmp_assert_success_ref(
-        qts, "{'execute': 'query-migrate'}");
-
-    return g_strdup(qdict_get_try_str(rsp, "status") ?: "none");
-}
-
-bool trip_migration_done(QTestState *qts)
-{
-    for (int i = 0; ; i++) {
-        g_autofree char *status = migration_status(qts);
-
-        g_assert_cmpint(i, <, 60000);
-        if (g_str_equal(status, "completed")) {
-            return true;
-        }
-        if (g_str_equal(status, "failed")) {
-            return false;
-        }
-        g_usleep(1000);
-    }
-}
-
 void trip_wait_status(QTestState *qts, const char *wanted)
 {
     for (int i = 0; ; i++) {
-        g_autofree char *status = migration_status(qts);
+        g_autofree char *status = qrdma_migration_status(qts);
 
         g_assert_cmpint(i, <, 60000);
         if (g_str_equal(status, wanted)) {
@@ -315,7 +291,7 @@ void trip_move(Trip *t, int side, const char *capability)
     trip_set_capability(to, capability);
     trip_migrate_from(to, uri);
     trip_migrate_to(t, side, uri);
-    g_assert_true(trip_migration_done(t->net.host[side]->qts));
+    g_assert_true(qrdma_migration_done(t->net.host[side]->qts));
     trip_take_over(t, side, to);
     g_unlink(path);
 }
@@ -335,7 +311,7 @@ void trip_move_both(Trip *t)
         trip_migrate_to(t, i, uri);
     }
     for (int i = 0; i < 2; i++) {
-        g_assert_true(trip_migration_done(t->net.host[i]->qts));
+        g_assert_true(qrdma_migration_done(t->net.host[i]->qts));
     }
     for (int i = 0; i < 2; i++) {
         trip_take_over(t, i, to[i]);
@@ -350,7 +326,7 @@ char *trip_save(Trip *t, int side)
     g_autofree char *uri = g_strdup_printf("file:%s", path);
 
     trip_migrate_to(t, side, uri);
-    g_assert_true(trip_migration_done(t->net.host[side]->qts));
+    g_assert_true(qrdma_migration_done(t->net.host[side]->qts));
     return path;
 }
 
@@ -508,7 +484,7 @@ static void expect_refused(Trip *t, int side, const char *path)
                              "'arguments': {'uri': %s, "
                              "'exit-on-error': false}}", uri);
     for (;;) {
-        g_autofree char *status = migration_status(to);
+        g_autofree char *status = qrdma_migration_status(to);
 
         if (g_str_equal(status, "failed")) {
             break;
@@ -788,7 +764,7 @@ void trip_write_during_precopy(Trip *t, int side)
     /* Virtual time passes. */
     t->now[side] = qtest_clock_step(from, 1);
     set_bandwidth(from, 1 << 30);
-    g_assert_true(trip_migration_done(from));
+    g_assert_true(qrdma_migration_done(from));
     trip_take_over(t, side, to);
     trip_check_memory(&t->p.a, &t->p.b, 0);
     trip_check_memory(&t->p.b, &t->p.a, 0);

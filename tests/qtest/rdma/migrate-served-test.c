@@ -106,7 +106,7 @@ static void test_refuse_without_server(void)
     trip_connect(t);
     g_clear_pointer(&t->server[0], qtest_quit);
     trip_migrate_to(t, 0, uri);
-    g_assert_false(trip_migration_done(t->net.host[0]->qts));
+    g_assert_false(qrdma_migration_done(t->net.host[0]->qts));
     g_unlink(path);
 }
 
@@ -137,7 +137,7 @@ static void test_refuse_faults(void)
                              "'arguments': {'device': 'd0', 'id': 'f0', "
                              "'kind': 'qp-fatal', 'qpn': 7}}");
     trip_migrate_to(t, 0, uri);
-    g_assert_false(trip_migration_done(from));
+    g_assert_false(qrdma_migration_done(from));
     qtest_qmp_assert_success(from, "{'execute': 'cont'}");
     qtest_qmp_assert_success(t->server[0], "{'execute': 'rdma-fault-remove', "
                              "'arguments': {'device': 'd0', 'id': 'f0'}}");

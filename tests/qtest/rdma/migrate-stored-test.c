@@ -201,7 +201,7 @@ static void make_stream(const Kind *kind, const char *path)
     }
     qtest_qmp_assert_success(host->qts, "{'execute': 'migrate', "
                              "'arguments': {'uri': %s}}", uri);
-    g_assert_true(trip_migration_done(host->qts));
+    g_assert_true(qrdma_migration_done(host->qts));
     qrdma_host_stop(host);
 }
 

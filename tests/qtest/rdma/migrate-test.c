@@ -92,7 +92,7 @@ static void test_postcopy(void)
         trip_check_both(t, 0);
         trip_wait_status(from, "postcopy-active");
         set_parameter(from, "max-postcopy-bandwidth", 0);
-        g_assert_true(trip_migration_done(from));
+        g_assert_true(qrdma_migration_done(from));
         qtest_quit(from);
         trip_check_silence(t);
         g_unlink(path);
@@ -311,7 +311,7 @@ static void refuse(Trip *t, unsigned round, const char *device,
     to = trip_start_refusing(t, 0, device, "");
     trip_migrate_from(to, uri);
     trip_migrate_to(t, 0, uri);
-    g_assert_false(trip_migration_done(from));
+    g_assert_false(qrdma_migration_done(from));
     g_assert_null(qtest_qmp_event_ref(from, "STOP"));
     trip_expect_refusal(t, to, text);
     trip_receive_both(t, round);

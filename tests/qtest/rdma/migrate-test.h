@@ -75,8 +75,6 @@ void trip_migrate_from(QTestState *to, const char *uri);
 void trip_set_capability(QTestState *qts, const char *name);
 /* Wait for the end of an incoming migration. */
 void trip_wait_loaded(QTestState *qts);
-/* Wait for the end of an outgoing migration; false if it failed. */
-bool trip_migration_done(QTestState *qts);
 /* Wait until an outgoing migration has this status. */
 void trip_wait_status(QTestState *qts, const char *status);
 /*

@@ -101,7 +101,7 @@ void walk_move_process(Walk *t, int side)
 
     qtest_qmp_assert_success(host->qts, "{'execute': 'migrate', "
                              "'arguments': {'uri': %s}}", uri);
-    g_assert_true(trip_migration_done(host->qts));
+    g_assert_true(qrdma_migration_done(host->qts));
     qtest_quit(host->qts);
     host->qts = qtest_initf("-machine pc -nodefaults -m 64 %s -S "
                             "-incoming defer", args);

@@ -8,14 +8,12 @@
 #include "qobject/qdict.h"
 #include "move.h"
 
-static bool has_status(QTestState *qts, const char *command, const char *wanted)
+static bool is_loading(QTestState *qts)
 {
     g_autoptr(QDict) rsp = qtest_qmp_assert_success_ref(
-        qts, "{'execute': %s}", command);
-    const char *status = qdict_get_try_str(rsp, "status") ?: "none";
+        qts, "{'execute': 'query-status'}");
 
-    g_assert_cmpstr(status, !=, "failed");
-    return g_str_equal(status, wanted);
+    return g_str_equal(qdict_get_str(rsp, "status"), "inmigrate");
 }
 
 Move move_save(QRdmaHost *host)
@@ -28,9 +26,7 @@ Move move_save(QRdmaHost *host)
     m.log = g_strdup_printf("%s/log", m.dir);
     qtest_qmp_assert_success(host->qts, "{'execute': 'migrate', "
                              "'arguments': {'uri': %s}}", m.uri);
-    while (!has_status(host->qts, "query-migrate", "completed")) {
-        g_usleep(1000);
-    }
+    g_assert_true(qrdma_migration_done(host->qts));
     return m;
 }
 
@@ -77,7 +73,7 @@ void move_host_unplugged(QRdmaHost *host, const char *args, const char *netdev)
         qtest_qmp_assert_success(to, "{'execute': 'system_reset'}");
     }
     load(to, &m);
-    while (has_status(to, "query-status", "inmigrate")) {
+    while (is_loading(to)) {
         g_usleep(1000);
     }
     qtest_clock_set(to, now);
