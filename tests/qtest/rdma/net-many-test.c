@@ -5,6 +5,16 @@
 
 #define N_QPS 5
 
+/* Wait for a completion of side a, and let time pass in steps meanwhile. */
+static void wait_stepping(NetPair *p, int64_t step_ns, RdmaWc *wc)
+{
+    for (int i = 0; !qrdma_poll_cq(p->a.scq, wc); i++) {
+        g_assert_cmpint(i, <, 5000);
+        net_clock_step(p->net, step_ns);
+        g_usleep(100);
+    }
+}
+
 /* The completions of each QP are in order, independent of other QPs. */
 static void test_many_qps_share_a_cq(NetKind kind)
 {
@@ -75,11 +85,7 @@ static void test_more_wqes_than_the_qp_takes(NetKind kind)
         qrdma_recv(b, i, &sge);
     }
     for (int i = 0; i < 40; i++) {
-        for (int n = 0; !qrdma_poll_cq(p.a.scq, &wc); n++) {
-            g_assert_cmpint(n, <, 1000);
-            net_clock_step(p.net, QRDMA_MS / 100);
-            g_usleep(100);
-        }
+        wait_stepping(&p, QRDMA_MS / 100, &wc);
         g_assert_cmpuint(wc.wr_id, ==, i);
         g_assert_cmpint(wc.status, ==, RDMA_WC_SUCCESS);
         qrdma_expect_wc(p.b.rcq, i, RDMA_WC_RECV, &wc);
@@ -114,11 +120,7 @@ static void test_max_dest_rd_atomic_under_reads(NetKind kind)
                                   RDMA_QP_MAX_DEST_RD_ATOMIC, &attr));
         /* the peer must get an answer: an error is right, silence is wrong */
         for (int n = 0; n < 12; n++) {
-            for (int k = 0; !qrdma_poll_cq(p.a.scq, &wc); k++) {
-                g_assert_cmpint(k, <, 5000);
-                net_clock_step(p.net, 50 * QRDMA_MS);
-                g_usleep(100);
-            }
+            wait_stepping(&p, 50 * QRDMA_MS, &wc);
             g_assert_cmpuint(wc.wr_id, ==, n);
             if (values[i] >= 4) {
                 g_assert_cmpint(wc.status, ==, RDMA_WC_SUCCESS);
@@ -149,11 +151,7 @@ static void test_peer_destroys_its_qp_in_the_middle(NetKind kind)
             }
         }
         for (int n = 0; n < 8; n++) {
-            for (int k = 0; !qrdma_poll_cq(p.a.scq, &wc); k++) {
-                g_assert_cmpint(k, <, 5000);
-                net_clock_step(p.net, QRDMA_MS);
-                g_usleep(100);
-            }
+            wait_stepping(&p, QRDMA_MS, &wc);
             g_assert_cmpuint(wc.wr_id, ==, n);
             if (wc.status != RDMA_WC_SUCCESS) {
                 g_assert_cmpint(wc.status, ==, failed ? RDMA_WC_WR_FLUSH_ERR :
@@ -208,11 +206,7 @@ static void test_gid_goes_away_under_a_connection(NetKind kind)
 
     assert_ok(qrdma_del_gid(p.b.dev, 0, 1));
     qrdma_post_send(p.a.qp, &wr);
-    for (int k = 0; !qrdma_poll_cq(p.a.scq, &wc); k++) {
-        g_assert_cmpint(k, <, 5000);
-        net_clock_step(p.net, QRDMA_MS);
-        g_usleep(100);
-    }
+    wait_stepping(&p, QRDMA_MS, &wc);
     g_assert_cmpint(wc.status, ==, RDMA_WC_RETRY_EXC_ERR);
     /* and the other way round */
     p = net_pair(kind, RDMA_QPT_RC, &path);
@@ -220,11 +214,7 @@ static void test_gid_goes_away_under_a_connection(NetKind kind)
     wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 2, &sge, p.b.mr, 0);
     sge = net_sge(&p.a, 0, 20000);
     qrdma_post_send(p.a.qp, &wr);
-    for (int k = 0; !qrdma_poll_cq(p.a.scq, &wc); k++) {
-        g_assert_cmpint(k, <, 5000);
-        net_clock_step(p.net, QRDMA_MS);
-        g_usleep(100);
-    }
+    wait_stepping(&p, QRDMA_MS, &wc);
     g_assert_cmpuint(wc.wr_id, ==, 2);
     g_assert_cmpint(wc.status, !=, RDMA_WC_SUCCESS);
 }
