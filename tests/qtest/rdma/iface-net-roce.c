@@ -41,9 +41,7 @@ static void close_pair(IfacePair *p)
 
 static void modify_state(IfaceEnd *e, RdmaQpState state)
 {
-    assert_ack(qroce_modify_qp(end_of(e)->dev, end_of(e)->qp.qpn,
-                               NET_ROCE_QP_STATE,
-                               &(NetRoceModifyQp) { .qp_state = state }));
+    nr_modify_state(end_of(e), state);
 }
 
 static void reconnect(IfacePair *p)

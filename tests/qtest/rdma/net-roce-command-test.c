@@ -65,10 +65,7 @@ static void test_states(void)
     g_auto(NrPair) p = nr_pair_new(RDMA_QPT_RC);
 
     for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
-        assert_ack(qroce_modify_qp(p.a.dev, p.a.qp.qpn, NET_ROCE_QP_STATE,
-                                   &(NetRoceModifyQp) {
-                                       .qp_state = states[i],
-                                   }));
+        nr_modify_state(&p.a, states[i]);
         g_assert_cmpint(qroce_query_qp(p.a.dev, p.a.qp.qpn).qp_state, ==,
                         states[i]);
     }

@@ -62,8 +62,13 @@ NrEnd nr_end_new(QRoce *dev, RdmaQpType type)
     e.scq = qroce_create_cq(dev, 32);
     e.rcq = qroce_create_cq(dev, 32);
     e.mr = qroce_reg_mr(dev, e.pdn, NR_MR_START, NR_MR_PAGES, NET_ROCE_ACCESS);
-    e.qp = qroce_create_qp(dev, e.pdn, &e.scq, &e.rcq, type);
+    nr_new_qp(&e);
     return e;
+}
+
+void nr_new_qp(NrEnd *e)
+{
+    e->qp = qroce_create_qp(e->dev, e->pdn, &e->scq, &e->rcq, e->type);
 }
 
 NrPeer nr_peer(const NrEnd *e)
@@ -87,6 +92,11 @@ NetRoceAv nr_av(const NrPeer *peer)
 static void modify(NrEnd *e, uint32_t mask, const NetRoceModifyQp *attr)
 {
     assert_ack(qroce_modify_qp(e->dev, e->qp.qpn, mask, attr));
+}
+
+void nr_modify_state(NrEnd *e, RdmaQpState state)
+{
+    modify(e, NET_ROCE_QP_STATE, &(NetRoceModifyQp) { .qp_state = state });
 }
 
 void nr_end_init(NrEnd *e)

@@ -306,10 +306,7 @@ static void test_wqes(void)
         cqe = qroce_wait_cq(d, &e.scq);
         g_assert_cmpint(cqe.status, ==, NET_ROCE_WC_LOC_QP_OP_ERR);
         g_assert_cmpint(qroce_in_device(d, e.qp.sq), ==, 0);
-        assert_ack(qroce_modify_qp(d, e.qp.qpn, NET_ROCE_QP_STATE,
-                                   &(NetRoceModifyQp) {
-                                       .qp_state = RDMA_QPS_RESET,
-                                   }));
+        nr_modify_state(&e, RDMA_QPS_RESET);
     }
 }
 
@@ -335,10 +332,7 @@ static void test_recv_wqes(void)
         g_assert_cmpint(qroce_wait_cq(d, &e.rcq).status, ==,
                         NET_ROCE_WC_LOC_QP_OP_ERR);
         qroce_wait_cq(d, &e.scq);
-        assert_ack(qroce_modify_qp(d, e.qp.qpn, NET_ROCE_QP_STATE,
-                                   &(NetRoceModifyQp) {
-                                       .qp_state = RDMA_QPS_RESET,
-                                   }));
+        nr_modify_state(&e, RDMA_QPS_RESET);
     }
 }
 

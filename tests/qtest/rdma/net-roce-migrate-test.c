@@ -110,10 +110,8 @@ static void test_destroyed(void)
         qroce_ring_restart(p.a.dev, rings[i]);
     }
     p.a.scq = qroce_create_cq(p.a.dev, 32);
-    p.a.qp = qroce_create_qp(p.a.dev, p.a.pdn, &p.a.scq, &p.a.rcq,
-                             RDMA_QPT_RC);
-    p.b.qp = qroce_create_qp(p.b.dev, p.b.pdn, &p.b.scq, &p.b.rcq,
-                             RDMA_QPT_RC);
+    nr_new_qp(&p.a);
+    nr_new_qp(&p.b);
     nr_connect(&p.a, &p.b);
     nr_fill(&p.a, 0, LEN, 1);
     nr_recv(&p.b, 2, LEN, LEN);

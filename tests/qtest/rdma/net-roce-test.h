@@ -57,6 +57,10 @@ void nr_alone_stop(QRoce *d);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(QRoce, nr_alone_stop)
 
 NrEnd nr_end_new(QRoce *dev, RdmaQpType type);
+/* Give @e another QP in RESET. */
+void nr_new_qp(NrEnd *e);
+/* Move the QP to @state, if the transition needs no more attributes. */
+void nr_modify_state(NrEnd *e, RdmaQpState state);
 NrPeer nr_peer(const NrEnd *e);
 NetRoceAv nr_av(const NrPeer *peer);
 void nr_end_init(NrEnd *e);

@@ -101,10 +101,7 @@ static void test_bad_handles(void)
         post(&p.a, &wqe);
         nr_expect(&p.a, &p.a.scq, i, NET_ROCE_WC_LOC_QP_OP_ERR);
         /* SQE, or ERR: the driver goes on by way of RESET. */
-        assert_ack(qroce_modify_qp(p.a.dev, p.a.qp.qpn, NET_ROCE_QP_STATE,
-                                   &(NetRoceModifyQp) {
-                                       .qp_state = RDMA_QPS_RESET,
-                                   }));
+        nr_modify_state(&p.a, RDMA_QPS_RESET);
         nr_end_start_ud(&p.a, NR_QKEY);
     }
 }

@@ -317,20 +317,16 @@ static void test_cq_overrun(const void *data)
 {
     bool small = data;
     g_auto(NrPair) p = nr_pair_new(RDMA_QPT_RC);
-    QRoceCq cq = qroce_create_cq(p.b.dev, 1);
 
-    p.b.rcq = cq;
+    p.b.rcq = qroce_create_cq(p.b.dev, 1);
     assert_ack(qroce_destroy_qp(p.b.dev, &p.b.qp));
-    p.b.qp = qroce_create_qp(p.b.dev, p.b.pdn, &p.b.scq, &cq, RDMA_QPT_RC);
-    assert_ack(qroce_modify_qp(p.a.dev, p.a.qp.qpn, NET_ROCE_QP_STATE,
-                               &(NetRoceModifyQp) {
-                                   .qp_state = RDMA_QPS_RESET,
-                               }));
+    nr_new_qp(&p.b);
+    nr_modify_state(&p.a, RDMA_QPS_RESET);
     nr_connect(&p.a, &p.b);
     p.b.rcq.no_refill = true;
     nr_send_one(&p.a, &p.b, 1);
     if (small) {
-        qroce_post(p.b.dev, cq.ring, NULL, sizeof(NetRoceCqe) - 1, true);
+        qroce_post(p.b.dev, p.b.rcq.ring, NULL, sizeof(NetRoceCqe) - 1, true);
     }
     nr_recv(&p.b, 2, 0, 8);
     nr_post(&p.a, RDMA_WR_SEND, 3, 8, NULL);
@@ -352,10 +348,8 @@ static void test_destroy_with_work(void)
         assert_ack(qroce_destroy_qp(p.a.dev, &p.a.qp));
         assert_ack(qroce_destroy_qp(p.b.dev, &p.b.qp));
         assert_refused(qroce_destroy_qp(p.b.dev, &p.b.qp));
-        p.a.qp = qroce_create_qp(p.a.dev, p.a.pdn, &p.a.scq, &p.a.rcq,
-                                 RDMA_QPT_RC);
-        p.b.qp = qroce_create_qp(p.b.dev, p.b.pdn, &p.b.scq, &p.b.rcq,
-                                 RDMA_QPT_RC);
+        nr_new_qp(&p.a);
+        nr_new_qp(&p.b);
         nr_connect(&p.a, &p.b);
         nr_send_one(&p.a, &p.b, lap);
     }
@@ -373,11 +367,9 @@ static void test_destroy_cq(void)
         assert_ack(qroce_destroy_qp(p.a.dev, &p.a.qp));
         assert_ack(qroce_destroy_cq(p.a.dev, &p.a.scq));
         p.a.scq = qroce_create_cq(p.a.dev, NR_RING);
-        p.a.qp = qroce_create_qp(p.a.dev, p.a.pdn, &p.a.scq, &p.a.rcq,
-                                 RDMA_QPT_RC);
+        nr_new_qp(&p.a);
         assert_ack(qroce_destroy_qp(p.b.dev, &p.b.qp));
-        p.b.qp = qroce_create_qp(p.b.dev, p.b.pdn, &p.b.scq, &p.b.rcq,
-                                 RDMA_QPT_RC);
+        nr_new_qp(&p.b);
         nr_connect(&p.a, &p.b);
         nr_send_one(&p.a, &p.b, lap);
     }
@@ -395,10 +387,7 @@ static void test_reset(void)
         qroce_close(p.a.dev);
         p.a.dev = nr_start(p.host, 4);
         p.a = nr_end_new(p.a.dev, RDMA_QPT_RC);
-        assert_ack(qroce_modify_qp(p.b.dev, p.b.qp.qpn, NET_ROCE_QP_STATE,
-                                   &(NetRoceModifyQp) {
-                                       .qp_state = RDMA_QPS_RESET,
-                                   }));
+        nr_modify_state(&p.b, RDMA_QPS_RESET);
         nr_connect(&p.a, &p.b);
         nr_send_one(&p.a, &p.b, lap);
     }
