@@ -49,9 +49,7 @@ static void verbs_pv_free(VerbsPv *p)
     qpvrdma_write(p->dev, PVRDMA_REG_CTL, PVRDMA_CTL_RESET);
     verbs_await_clean(p->v);
     qpvrdma_close(p->dev);
-    qrdma_host_stop(p->v->host);
-    fake_verbs_free(p->v->fake);
-    g_free(p->v);
+    verbs_stop(p->v);
 }
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(VerbsPv, verbs_pv_free)
@@ -324,15 +322,11 @@ static void test_restart(void)
 /* Drivers need CQs and queues as deep as the MAD layer's. */
 static void test_host_is_too_small(void)
 {
-    Verbs *v = verbs_host_with("attr max_cqe 512", "share=on", "");
+    g_autoptr(Verbs) v = verbs_host("attr max_cqe 512");
 
     qrdma_qmp_refused(v->host->qts, "{'execute': 'device_add', 'arguments': "
                       "{'driver': 'pvrdma', 'rdmadev': 'r0', 'addr': '4.1'}}",
                       "max-cqe=512");
-    verbs_await_clean(v);
-    qrdma_host_stop(v->host);
-    fake_verbs_free(v->fake);
-    g_free(v);
 }
 
 const QRdmaTest pvrdma_verbs_tests[] = {

@@ -254,9 +254,7 @@ static void test_reset_goes_on_after_errors(void)
     /* the kernel frees objects that the host has refused to destroy */
     verbs_unplug(v);
     g_assert_cmpint(fake_verbs_count(v->fake, "context"), ==, 0);
-    qrdma_host_stop(v->host);
-    fake_verbs_free(v->fake);
-    g_free(v);
+    verbs_stop(v);
 }
 
 /* A limit of locked memory shows in the middle. */

@@ -91,6 +91,13 @@ void verbs_unplug(Verbs *v)
     v->dev = NULL;
 }
 
+void verbs_stop(Verbs *v)
+{
+    qrdma_host_stop(v->host);
+    fake_verbs_free(v->fake);
+    g_free(v);
+}
+
 void verbs_free(Verbs *v)
 {
     if (v->dev) {
@@ -98,9 +105,7 @@ void verbs_free(Verbs *v)
     }
     verbs_await_clean(v);
     g_assert_cmpint(fake_verbs_count(v->fake, "context"), ==, 0);
-    qrdma_host_stop(v->host);
-    fake_verbs_free(v->fake);
-    g_free(v);
+    verbs_stop(v);
 }
 
 void verbs_refused(Verbs *v, const char *props, const char *text)

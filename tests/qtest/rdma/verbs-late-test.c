@@ -167,9 +167,7 @@ static void test_quit(void)
     late_reg_mr(v, qrdma_alloc_pd(v->dev));
     g_assert_cmpint(kill(qtest_pid(v->host->qts), SIGTERM), ==, 0);
     /* asserts an orderly end */
-    qrdma_host_stop(v->host);
-    fake_verbs_free(v->fake);
-    g_free(v);
+    verbs_stop(v);
 }
 
 /*

@@ -41,6 +41,8 @@ Verbs *verbs_host_adding(const char *script);
 /* With a device that was started. */
 Verbs *verbs_new(const char *script);
 void verbs_free(Verbs *v);
+/* End QEMU without a check that the device leaves nothing in the host. */
+void verbs_stop(Verbs *v);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Verbs, verbs_free)
 
 /* Plug in a device and start it. */
