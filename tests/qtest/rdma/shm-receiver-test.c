@@ -14,11 +14,13 @@ typedef struct Link {
     int listener;
 } Link;
 
-static void link_start(Link *l, const char *options)
+static Link link_start(const char *options)
 {
-    l->a = shm_node_start(1, options);
-    l->b = shm_node_start(2, NULL);
-    l->listener = shm_listen_as(2);
+    Link l = { .a = shm_node_start(1, options) };
+
+    l.b = shm_node_start(2, NULL);
+    l.listener = shm_listen_as(2);
+    return l;
 }
 
 static void link_stop(Link *l)
@@ -106,9 +108,8 @@ static void test_bad_welcomes(void)
 {
     ShmWelcome bad_magic = shm_welcome, bad_version = shm_welcome;
     int plain[2], memory;
-    g_auto(Link) l;
+    g_auto(Link) l = link_start("");
 
-    link_start(&l, "");
     bad_magic.magic[0]++;
     bad_version.version = cpu_to_le32(2);
     g_assert_cmpint(pipe(plain), ==, 0);
@@ -156,9 +157,8 @@ static void test_too_many_descriptors(void)
     };
     struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
     unsigned before;
-    g_auto(Link) l;
+    g_auto(Link) l = link_start("");
 
-    link_start(&l, "");
     fd = accept_from(&l);
     before = open_files(&l.a);
     for (int i = 0; i < ARRAY_SIZE(fds); i++) {
@@ -179,11 +179,9 @@ static void test_too_many_descriptors(void)
 
 static void test_receiver_that_reads_nothing(void)
 {
-    g_auto(Link) l;
-    g_auto(ShmRing) r = {};
+    g_auto(Link) l = link_start("");
+    g_auto(ShmRing) r = receiver_new(&l);
 
-    link_start(&l, "");
-    r = receiver_new(&l);
     shm_reach(&l.a, &l.b);
     /* Until the ring is full, and then for a while */
     shm_expect_netdev(&l.a, &l.b);
@@ -196,9 +194,8 @@ static void test_room_that_is_made_late(gconstpointer wakes)
 {
     uint32_t record = ROUND_UP(SHM_RECORD_LEN + SHM_LEN + 96, 64);
     uint32_t head, written = 0;
-    g_auto(Link) l;
+    g_auto(Link) l = link_start("");
 
-    link_start(&l, "");
     /* On a busy machine the test may be too late, and lose its connection. */
     for (int tries = 0; tries < 20 && !written; tries++) {
         g_auto(ShmRing) r = receiver_new(&l);
@@ -242,11 +239,9 @@ static void read_all(ShmRing *r)
 
 static void test_receiver_is_woken_once_for_what_it_has_not_read(void)
 {
-    g_auto(Link) l;
-    g_auto(ShmRing) r = {};
+    g_auto(Link) l = link_start("");
+    g_auto(ShmRing) r = receiver_new(&l);
 
-    link_start(&l, "");
-    r = receiver_new(&l);
     shm_reach(&l.a, &l.b);
     g_assert_cmpuint(wake_ups(&r), ==, 1);
     for (int i = 0; i < 3; i++) {
@@ -268,9 +263,8 @@ static void test_receiver_is_woken_once_for_what_it_has_not_read(void)
 static void test_receiver_with_a_bad_tail(void)
 {
     static const uint32_t tails[] = { 32, 0x80000000, 0xffffffc0 };
-    g_auto(Link) l;
+    g_auto(Link) l = link_start("");
 
-    link_start(&l, "");
     for (int i = 0; i < ARRAY_SIZE(tails); i++) {
         g_auto(ShmRing) r = receiver_new(&l);
 
@@ -288,11 +282,9 @@ static void test_icrc(gconstpointer options)
     gint64 end = g_get_monotonic_time() + SOON_MS * 1000;
     const uint8_t *record, *frame;
     uint32_t size;
-    g_auto(Link) l;
-    g_auto(ShmRing) r = {};
+    g_auto(Link) l = link_start(options);
+    g_auto(ShmRing) r = receiver_new(&l);
 
-    link_start(&l, options);
-    r = receiver_new(&l);
     shm_reach(&l.a, &l.b);
     record = r.mem + SHM_RING_DATA;
     frame = record + SHM_RECORD_LEN;
