@@ -124,16 +124,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Node, node_stop)
 static void node_to_absent(Node *n)
 {
     QRdmaPath path = { .mtu = RDMA_MTU_256, .gid_index = 1 };
-    QRdma absent = *n->dev;
-    QRdmaQp far = { .dev = &absent, .wire_qpn = 7 };
 
-    for (int i = 0; i < 2; i++) {
-        absent.gid[i][RDMA_GID_LEN - 1] ^= 0x40;
-    }
-    absent.mac[RDMA_MAC_LEN - 1] ^= 0x40;
-    assert_ok(qrdma_modify_init(n->qp, 0));
-    assert_ok(qrdma_modify_rtr(n->qp, &far, &path, 1));
-    assert_ok(qrdma_modify_rts(n->qp, &path, FIRST_PSN));
+    qrdma_connect_absent(n->qp, &path, FIRST_PSN);
 }
 
 /* One message; its frames are sent together. */

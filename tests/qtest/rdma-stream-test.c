@@ -38,8 +38,6 @@ static Link *link_new(void)
 {
     Link *l = g_new0(Link, 1);
     QRdmaPath path = { .mtu = RDMA_MTU_4096, .gid_index = 1 };
-    QRdma absent;
-    QRdmaQp far = { .dev = &absent, .wire_qpn = 7 };
     QRdmaPd *pd;
     int size = 4000, fds[2];
 
@@ -60,14 +58,7 @@ static Link *link_new(void)
     l->mr = qrdma_reg_mr(pd, 0x100000, MSG_MAX, RDMA_ACCESS_LOCAL_WRITE);
     l->cq = qrdma_create_cq(l->dev, 64);
     l->qp = qrdma_create_qp(pd, l->cq, l->cq, RDMA_QPT_UC);
-    absent = *l->dev;
-    for (int i = 0; i < 2; i++) {
-        absent.gid[i][RDMA_GID_LEN - 1] ^= 0x40;
-    }
-    absent.mac[RDMA_MAC_LEN - 1] ^= 0x40;
-    assert_ok(qrdma_modify_init(l->qp, 0));
-    assert_ok(qrdma_modify_rtr(l->qp, &far, &path, 1));
-    assert_ok(qrdma_modify_rts(l->qp, &path, 1));
+    qrdma_connect_absent(l->qp, &path, 1);
     return l;
 }
 

@@ -121,6 +121,20 @@ void qrdma_reconnect(QRdmaQp *a, QRdmaQp *b, const QRdmaPath *path)
     qrdma_connect(a, b, path);
 }
 
+void qrdma_connect_absent(QRdmaQp *qp, const QRdmaPath *path, uint32_t psn)
+{
+    QRdma absent = *qp->dev;
+    QRdmaQp far = { .dev = &absent, .wire_qpn = 7 };
+
+    for (int i = 0; i < ARRAY_SIZE(absent.gid); i++) {
+        absent.gid[i][RDMA_GID_LEN - 1] ^= 0x40;
+    }
+    absent.mac[RDMA_MAC_LEN - 1] ^= 0x40;
+    assert_ok(qrdma_modify_init(qp, 0));
+    assert_ok(qrdma_modify_rtr(qp, &far, path, 1));
+    assert_ok(qrdma_modify_rts(qp, path, psn));
+}
+
 QRdmaQp *qrdma_create_loop(QRdmaPd *pd, QRdmaCq *send_cq, QRdmaCq *recv_cq)
 {
     QRdmaQp *qp = qrdma_create_qp(pd, send_cq, recv_cq, RDMA_QPT_RC);

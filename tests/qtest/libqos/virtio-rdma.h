@@ -636,6 +636,8 @@ uint8_t qrdma_modify_rts(QRdmaQp *qp, const QRdmaPath *path,
 void qrdma_connect(QRdmaQp *a, QRdmaQp *b, const QRdmaPath *path);
 /* The same from any state, by way of RESET */
 void qrdma_reconnect(QRdmaQp *a, QRdmaQp *b, const QRdmaPath *path);
+/* Connect an RC or UC QP to a peer that is not there; it sends from @psn on. */
+void qrdma_connect_absent(QRdmaQp *qp, const QRdmaPath *path, uint32_t psn);
 /* An RC QP that is connected with itself */
 QRdmaQp *qrdma_create_loop(QRdmaPd *pd, QRdmaCq *send_cq, QRdmaCq *recv_cq);
 /* Bring a UD or GSI QP to RTS. */
