@@ -154,6 +154,13 @@ QDict *qrdma_query(QTestState *qts, const char *args)
     return qobject_to(QDict, qlist_pop(devices));
 }
 
+void qrdma_ipv4_gid(uint8_t gid[RDMA_GID_LEN], uint8_t host)
+{
+    const uint8_t ipv4[RDMA_GID_LEN] = { [10] = 0xff, 0xff, 10, 0, 0, host };
+
+    memcpy(gid, ipv4, sizeof(ipv4));
+}
+
 char *qrdma_migration_status(QTestState *qts)
 {
     g_autoptr(QDict) rsp = qtest_qmp_assert_success_ref(

@@ -327,6 +327,9 @@ void qrdma_config_write(QRdma *d, uint32_t offset, unsigned size,
 /* Configuration space, read bytewise. */
 void qrdma_get_config(QRdma *d, struct virtio_rdma_config *config);
 
+/* The GID of 10.0.0.@host */
+void qrdma_ipv4_gid(uint8_t gid[RDMA_GID_LEN], uint8_t host);
+
 /* Zeroed guest memory, page aligned. */
 uint64_t qrdma_alloc(QRdma *d, uint64_t size);
 void qrdma_write(QRdma *d, uint64_t addr, const void *data, size_t size);

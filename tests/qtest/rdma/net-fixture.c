@@ -128,8 +128,8 @@ void net_shared_quit(void)
     }
 }
 
-static NetEnd end_new(QRdma *dev, RdmaQpType type, uint64_t iova,
-                      uint32_t access)
+NetEnd net_end_new(QRdma *dev, RdmaQpType type, uint64_t iova,
+                   uint32_t access)
 {
     NetEnd e = { .dev = dev };
 
@@ -159,8 +159,8 @@ static NetPair pair_of(Net *net, RdmaQpType type, uint64_t features)
                          port.state == RDMA_PORT_ACTIVE);
     }
     p.mtu = port.active_mtu;
-    p.a = end_new(net->dev[0], type, NET_IOVA_0, access);
-    p.b = end_new(net->dev[1], type, NET_IOVA_1, access);
+    p.a = net_end_new(net->dev[0], type, NET_IOVA_0, access);
+    p.b = net_end_new(net->dev[1], type, NET_IOVA_1, access);
     return p;
 }
 

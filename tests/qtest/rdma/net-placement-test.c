@@ -141,12 +141,8 @@ static void test_not_negotiated_there(NetKind kind)
         /* Side b starts once more, without them */
         qrdma_start(net->dev[1], 0, 0);
         qrdma_setup_gids(net->dev[1], 2);
-        p.b.pd = qrdma_alloc_pd(net->dev[1]);
-        p.b.scq = qrdma_create_cq(net->dev[1], 64);
-        p.b.rcq = qrdma_create_cq(net->dev[1], 64);
-        p.b.qp = qrdma_create_qp(p.b.pd, p.b.scq, p.b.rcq, RDMA_QPT_RC);
-        p.b.mr = qrdma_reg_mr(p.b.pd, NET_IOVA_1, NET_MR_SIZE,
-                              NET_ACCESS_ALL);
+        p.b = net_end_new(net->dev[1], RDMA_QPT_RC, NET_IOVA_1,
+                          NET_ACCESS_ALL);
         p.a.qp = qrdma_create_qp(p.a.pd, p.a.scq, p.a.rcq, RDMA_QPT_RC);
         qrdma_connect(p.a.qp, p.b.qp, &path);
         wr = i ? flush_wr(&p, RDMA_FLUSH_GLOBAL, RDMA_FLUSH_MR)

@@ -129,7 +129,7 @@ static void test_before_driver_ok(void)
     NrEnd e;
 
     qroce_start(d, QROCE_FEATURES, false);
-    nr_gid(gid, 1);
+    qrdma_ipv4_gid(gid, 1);
     assert_ack(qroce_add_gid(d, 0, gid));
     e = nr_end_new(d, RDMA_QPT_RC);
     nr_connect(&e, &e);
@@ -145,7 +145,7 @@ static void test_gids(void)
     uint8_t gid[RDMA_GID_LEN];
     NetRoceDelGid del = { 127 };
 
-    nr_gid(gid, 77);
+    qrdma_ipv4_gid(gid, 77);
     assert_ack(qroce_add_gid(d, 127, gid));
     assert_refused(qroce_add_gid(d, 128, gid));
     assert_refused(qroce_add_gid(d, 0xffff, gid));

@@ -22,21 +22,13 @@ QRdmaHost *nr_host_start(const char *extra)
     return qrdma_host_start("%s %s", args, extra);
 }
 
-void nr_gid(uint8_t gid[RDMA_GID_LEN], unsigned host)
-{
-    memset(gid, 0, RDMA_GID_LEN);
-    gid[10] = gid[11] = 0xff;
-    gid[12] = 10;
-    gid[15] = host;
-}
-
 QRoce *nr_start(QRdmaHost *host, int slot)
 {
     QRoce *d = qroce_open(host, slot);
     uint8_t gid[RDMA_GID_LEN];
 
     qroce_start(d, QROCE_FEATURES, true);
-    nr_gid(gid, d->config.mac[RDMA_MAC_LEN - 1]);
+    qrdma_ipv4_gid(gid, d->config.mac[RDMA_MAC_LEN - 1]);
     assert_ack(qroce_add_gid(d, 0, gid));
     return d;
 }
@@ -76,7 +68,7 @@ NrPeer nr_peer(const NrEnd *e)
     NrPeer peer = { .qpn = e->qp.qpn };
 
     memcpy(peer.mac, e->dev->config.mac, sizeof(peer.mac));
-    nr_gid(peer.gid, peer.mac[RDMA_MAC_LEN - 1]);
+    qrdma_ipv4_gid(peer.gid, peer.mac[RDMA_MAC_LEN - 1]);
     return peer;
 }
 

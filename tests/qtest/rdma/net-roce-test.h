@@ -47,8 +47,6 @@ typedef struct NrPair {
  */
 char *nr_host_args(const char *props);
 QRdmaHost *nr_host_start(const char *extra);
-/* 10.0.0.@host */
-void nr_gid(uint8_t gid[RDMA_GID_LEN], unsigned host);
 /* A device that is set up, with GID 0 made of its MAC address */
 QRoce *nr_start(QRdmaHost *host, int slot);
 /* The first of two devices of a machine of their own */

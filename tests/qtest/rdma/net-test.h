@@ -53,6 +53,9 @@ void net_shared_quit(void);
 
 /* A QP on each side, not connected yet. */
 NetPair net_pair_new(Net *net, RdmaQpType type);
+/* One side of such a pair, on @dev, which was started */
+NetEnd net_end_new(QRdma *dev, RdmaQpType type, uint64_t iova,
+                   uint32_t access);
 /* The same, with @features besides the usual ones */
 NetPair net_pair_new_with(Net *net, RdmaQpType type, uint64_t features);
 /* The same for drivers that know only the RFC's device */

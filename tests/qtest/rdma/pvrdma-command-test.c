@@ -129,7 +129,7 @@ static void test_no_delay(void)
     add_fault(&p, "command-delay", "destroy-qp", "'delay': 10000");
     add_fault(&p, "command-delay", "add-gid", "'delay': 10000");
     assert_done(qpvrdma_destroy(p.a.dev, PVRDMA_CMD_DESTROY_QP, p.a.qp.handle));
-    pv_gid(gid, 9);
+    qrdma_ipv4_gid(gid, 9);
     assert_done(qpvrdma_create_bind(p.a.dev, 1, gid));
 }
 
@@ -186,7 +186,7 @@ static void test_bad_gids(void)
     PvrdmaCmdDestroyBind del = {};
     static const uint8_t types[] = { 0, 1, 3, 4, 255 };
 
-    pv_gid(req.gid, 7);
+    qrdma_ipv4_gid(req.gid, 7);
     for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
         req.gid_type = types[i];
         assert_fails(qpvrdma_cmd(d, PVRDMA_CMD_CREATE_BIND, &req, sizeof(req),

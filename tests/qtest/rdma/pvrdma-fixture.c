@@ -23,15 +23,6 @@ QRdmaHost *pv_host_start(const char *extra)
     return qrdma_host_start("%s %s", args, extra);
 }
 
-/* 10.0.0.@host */
-void pv_gid(uint8_t gid[RDMA_GID_LEN], unsigned host)
-{
-    memset(gid, 0, RDMA_GID_LEN);
-    gid[10] = gid[11] = 0xff;
-    gid[12] = 10;
-    gid[15] = host;
-}
-
 static unsigned host_of(const QPvrdma *dev)
 {
     return dev->mac[RDMA_MAC_LEN - 1];
@@ -52,7 +43,7 @@ QPvrdma *pv_start(QRdmaHost *host, int slot)
     uint8_t gid[RDMA_GID_LEN];
 
     qpvrdma_start(d);
-    pv_gid(gid, host_of(d));
+    qrdma_ipv4_gid(gid, host_of(d));
     assert_done(qpvrdma_create_bind(d, 0, gid));
     qrdma_wait_until(d, is_port_active(d));
     return d;
@@ -98,7 +89,7 @@ static void fill_path(const PvEnd *peer, PvrdmaAh *ah)
         .ah_flags = 1,
         .port_num = 1,
     };
-    pv_gid(ah->dgid, host_of(peer->dev));
+    qrdma_ipv4_gid(ah->dgid, host_of(peer->dev));
     memcpy(ah->dmac, peer->dev->mac, sizeof(ah->dmac));
 }
 
@@ -189,7 +180,7 @@ void pv_ud_address(PvrdmaSendWqe *wqe, const PvEnd *e, const PvEnd *peer,
         .src_path_bits = 0x80,
         .hop_limit = 64,
     };
-    pv_gid(av->dgid, host_of(peer->dev));
+    qrdma_ipv4_gid(av->dgid, host_of(peer->dev));
     memcpy(av->dmac, peer->dev->mac, sizeof(av->dmac));
 }
 

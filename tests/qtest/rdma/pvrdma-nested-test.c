@@ -58,7 +58,7 @@ static Nested nested_new(void)
                      qpci_find_capability(port, PCI_CAP_ID_EXP, 0);
     n.dev = qpvrdma_open(n.host, DEVICE_DEVFN);
     qpvrdma_start(n.dev);
-    pv_gid(gid, 1);
+    qrdma_ipv4_gid(gid, 1);
     assert_done(qpvrdma_create_bind(n.dev, 0, gid));
     return n;
 }

@@ -37,7 +37,6 @@ typedef struct PvPair {
 char *pv_host_args(const char *props);
 /* A machine with these devices; @extra: more arguments */
 QRdmaHost *pv_host_start(const char *extra);
-void pv_gid(uint8_t gid[RDMA_GID_LEN], unsigned host);
 /* A device that is set up, with GID 0: 10.0.0.@host */
 QPvrdma *pv_start(QRdmaHost *host, int slot);
 /* The first of two devices of a machine of their own; set up, or not */

@@ -28,7 +28,7 @@ static VerbsPv verbs_pv_start(const char *script)
     qpvrdma_start(p.dev);
     /* The double has the GID 10.0.0.1, and no MAC. */
     p.dev->mac[RDMA_MAC_LEN - 1] = 1;
-    pv_gid(gid, 1);
+    qrdma_ipv4_gid(gid, 1);
     assert_done(qpvrdma_create_bind(p.dev, 0, gid));
     return p;
 }
