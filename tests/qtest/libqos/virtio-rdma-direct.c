@@ -14,15 +14,13 @@
 
 uint64_t qrdma_direct_alloc(QRdma *d, uint32_t npages, uint64_t *mem)
 {
-    uint64_t list = qrdma_alloc(d, npages * sizeof(uint64_t));
+    g_autofree uint64_t *pages = g_new(uint64_t, npages);
 
     *mem = qrdma_alloc(d, npages * 4096ull);
     for (uint32_t i = 0; i < npages; i++) {
-        uint64_t page = cpu_to_le64(qrdma_dma(d, *mem + i * 4096ull));
-
-        qrdma_write(d, list + i * sizeof(page), &page, sizeof(page));
+        pages[i] = *mem + i * 4096ull;
     }
-    return qrdma_dma(d, list);
+    return qrdma_dma(d, qrdma_write_pages(d, pages, npages));
 }
 
 void qrdma_direct_init(QRdmaQp *qp, bool has_srq,

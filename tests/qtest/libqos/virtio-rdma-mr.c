@@ -11,8 +11,7 @@ static uint32_t pages_of(uint64_t iova, uint64_t length)
     return DIV_ROUND_UP(iova % RDMA_PAGE_SIZE + length, RDMA_PAGE_SIZE);
 }
 
-/* A table of the pages, in guest memory */
-static uint64_t flat_table_of(QRdma *d, const uint64_t *pages, uint32_t npages)
+uint64_t qrdma_write_pages(QRdma *d, const uint64_t *pages, uint32_t npages)
 {
     uint64_t table = qrdma_alloc(d, npages * sizeof(uint64_t));
     g_autofree uint64_t *le = g_new(uint64_t, npages);
@@ -29,7 +28,7 @@ static uint64_t flat_table_of(QRdma *d, const uint64_t *pages, uint32_t npages)
 /* The layout of the demo has two levels: a table of pages of a flat table. */
 static uint64_t table_of(QRdma *d, const uint64_t *pages, uint32_t npages)
 {
-    uint64_t table = flat_table_of(d, pages, npages);
+    uint64_t table = qrdma_write_pages(d, pages, npages);
     g_autofree uint64_t *tables = g_new(uint64_t, npages);
     uint32_t n = DIV_ROUND_UP(npages, TABLE_ENTRIES);
 
@@ -39,7 +38,7 @@ static uint64_t table_of(QRdma *d, const uint64_t *pages, uint32_t npages)
     for (uint32_t i = 0; i < n; i++) {
         tables[i] = table + i * RDMA_PAGE_SIZE;
     }
-    return flat_table_of(d, tables, n);
+    return qrdma_write_pages(d, tables, n);
 }
 
 void qrdma_alloc_pages(QRdma *d, uint32_t npages, uint64_t **pages,

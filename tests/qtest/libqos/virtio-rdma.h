@@ -548,6 +548,8 @@ uint8_t qrdma_query_counters(QRdma *d, uint8_t port, uint64_t *values);
 uint8_t qrdma_query_qp_counters(QRdma *d, uint32_t n, const uint32_t *qpns,
                                 uint64_t *values);
 
+/* Write a table of @npages pages; returns its guest address. */
+uint64_t qrdma_write_pages(QRdma *d, const uint64_t *pages, uint32_t npages);
 /* Guest pages in reverse order and a table of them. */
 void qrdma_alloc_pages(QRdma *d, uint32_t npages, uint64_t **pages,
                        uint64_t *table);

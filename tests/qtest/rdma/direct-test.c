@@ -338,18 +338,18 @@ static void deepen_rq(Create *c, uint8_t depth_shift)
     uint32_t npages = 1 + QUEUE_PAGES +
                       (RECV_SLOT << depth_shift) / 4096;
     uint64_t mem = qrdma_alloc(c->d, npages * 4096);
-    g_autofree uint64_t *list = g_new(uint64_t, npages);
-    uint64_t at = qrdma_alloc(c->d, npages * sizeof(*list));
+    g_autofree uint64_t *pages = g_new(uint64_t, npages);
+    uint64_t list;
 
     for (uint32_t i = 0; i < npages; i++) {
-        list[i] = cpu_to_le64(qrdma_dma(c->d, mem + i * 4096ull));
+        pages[i] = mem + i * 4096ull;
     }
-    qrdma_write(c->d, at, list, npages * sizeof(*list));
+    list = qrdma_write_pages(c->d, pages, npages);
     c->qp->sq.counters = mem;
     c->qp->rq.counters = mem + offsetof(struct virtio_rdma_direct_page,
                                        rq_producer);
     c->qp->rq.buf = mem + 4096 + DEPTH * SLOT;
-    c->req.queue_pages = cpu_to_le64(qrdma_dma(c->d, at));
+    c->req.queue_pages = cpu_to_le64(qrdma_dma(c->d, list));
     c->req.queue_npages = cpu_to_le32(npages);
     c->req.rq_depth_shift = depth_shift;
     c->req.rq_slot_shift = RECV_SLOT_SHIFT;

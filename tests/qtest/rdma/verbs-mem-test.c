@@ -26,13 +26,8 @@ static struct virtio_rdma_reg_user_mr_req
 make_req(QRdmaPd *pd, const uint64_t *pages, uint32_t npages, uint64_t offset,
          uint64_t length)
 {
-    uint64_t table = qrdma_alloc(pd->dev, npages * sizeof(uint64_t));
-    g_autofree uint64_t *le = g_new(uint64_t, npages);
+    uint64_t table = qrdma_write_pages(pd->dev, pages, npages);
 
-    for (uint32_t i = 0; i < npages; i++) {
-        le[i] = cpu_to_le64(pages[i]);
-    }
-    qrdma_write(pd->dev, table, le, npages * sizeof(uint64_t));
     return (struct virtio_rdma_reg_user_mr_req) {
         .pdn = cpu_to_le32(pd->pdn),
         .access = cpu_to_le32(VERBS_ACCESS_ALL),

@@ -300,16 +300,14 @@ static void test_completions_during_resize(void)
 static struct virtio_rdma_create_qp_req deep_qp(QRdma *d)
 {
     const uint32_t npages = 1 + (128 + 32) * 32768 / 4096;
-    g_autofree uint64_t *list = g_new(uint64_t, npages);
-    uint64_t at = qrdma_alloc(d, npages * sizeof(*list));
-    uint64_t page = qrdma_dma(d, qrdma_alloc(d, 4096));
+    g_autofree uint64_t *pages = g_new(uint64_t, npages);
+    uint64_t page = qrdma_alloc(d, 4096);
     QRdmaPd *pd = qrdma_alloc_pd(d);
     QRdmaCq *cq = qrdma_create_cq(d, 8);
 
     for (uint32_t i = 0; i < npages; i++) {
-        list[i] = cpu_to_le64(page);
+        pages[i] = page;
     }
-    qrdma_write(d, at, list, npages * sizeof(*list));
     return (struct virtio_rdma_create_qp_req) {
         .pdn = cpu_to_le32(pd->pdn),
         .qp_type = RDMA_QPT_RC,
@@ -320,7 +318,8 @@ static struct virtio_rdma_create_qp_req deep_qp(QRdma *d)
         .max_send_sge = cpu_to_le32(1),
         .max_recv_sge = cpu_to_le32(1),
         .flags = cpu_to_le32(VIRTIO_RDMA_QP_DIRECT),
-        .queue_pages = cpu_to_le64(qrdma_dma(d, at)),
+        .queue_pages = cpu_to_le64(qrdma_dma(
+            d, qrdma_write_pages(d, pages, npages))),
         .queue_npages = cpu_to_le32(npages),
         .sq_depth_shift = 15,
         .sq_slot_shift = 7,
