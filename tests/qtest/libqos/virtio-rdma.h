@@ -720,7 +720,7 @@ void qrdma_post_expect(QRdmaQp *qp, RdmaSendWr wr, RdmaWcStatus status);
 void qrdma_post_expect_wc(QRdmaQp *qp, RdmaSendWr wr, RdmaWcOpcode opcode);
 /* Give the ring @n buffers, with a kick if the device wants it. */
 void qrdma_refill_cq(QRdmaCq *cq, unsigned n);
-/* Assert that no completion is there now. */
+/* Settle, and assert that no completion is there then. */
 void qrdma_expect_none(QRdmaCq *cq);
 
 #endif

@@ -322,7 +322,6 @@ static void test_reset(NetKind kind)
     fault_expect(p.a.dev, "f", 1, 1, false);
     fault_expect(p.a.dev, "later", 1, 0, true);
     net_clock_step(p.net, 600000 * QRDMA_MS);
-    qrdma_settle(p.a.dev);
     qrdma_expect_none(p.a.scq);
     post_write(&p, 2);
     qrdma_expect(p.a.scq, 2, RDMA_WC_WR_FLUSH_ERR);
@@ -342,7 +341,6 @@ static void test_stopped_machine(NetKind kind)
     fault_add(p.a.dev, "'id': 's', 'kind': 'qp-stuck'");
     fault_remove(p.a.dev, "s");
     qtest_qmp_assert_success(qts, "{'execute': 'cont'}");
-    qrdma_settle(p.a.dev);
     qrdma_expect_none(p.a.scq);
     net_clock_step(p.net, 100 * QRDMA_MS);
     qrdma_expect(p.a.scq, 1, RDMA_WC_SUCCESS);
@@ -399,7 +397,6 @@ static void test_removal_releases_completions(NetKind kind)
     }
     qrdma_wait_until(p.a.dev, fault_hits(p.a.dev, "d") == 3);
     fault_remove(p.a.dev, "d");
-    qrdma_settle(p.a.dev);
     qrdma_expect_none(p.a.scq);
     fault_remove(p.a.dev, "s");
     qrdma_expect_many(p.a.scq, 0, 3, RDMA_WC_SUCCESS);
@@ -477,7 +474,6 @@ static void test_iothread(void)
     qrdma_expect(cq, 1, RDMA_WC_SUCCESS);
     qrdma_post_send(qp, &wr);
     qrdma_wait_until(d, fault_hits(d, "s") == 1);
-    qrdma_settle(d);
     qrdma_expect_none(cq);
     qrdma_clock_step(d, 100 * QRDMA_MS);
     qrdma_expect(cq, 1, RDMA_WC_SUCCESS);

@@ -216,7 +216,6 @@ static void stick(NetPair *p, const char *more)
         post_write(p, i);
     }
     qrdma_expect(p->a.scq, 1, RDMA_WC_SUCCESS);
-    qrdma_settle(p->a.dev);
     qrdma_expect_none(p->a.scq);
     fault_expect(p->a.dev, "f", 2, 1, true);
 }
@@ -234,7 +233,6 @@ static void test_stuck_until_removed(NetKind kind)
 
     stick(&p, "");
     net_clock_step(p.net, 3600000 * QRDMA_MS);
-    qrdma_settle(p.a.dev);
     qrdma_expect_none(p.a.scq);
     /* The stuck queue pair still receives. */
     net_post_recv(&p.a, 9, 0, 64);
@@ -251,7 +249,6 @@ static void test_stuck_for_a_time(NetKind kind)
 
     stick(&p, ", 'duration': 1000");
     net_clock_step(p.net, 999 * QRDMA_MS);
-    qrdma_settle(p.a.dev);
     qrdma_expect_none(p.a.scq);
     net_clock_step(p.net, QRDMA_MS);
     expect_unstuck(&p);
@@ -333,7 +330,6 @@ static void test_delay(NetKind kind)
     qrdma_expect(p.a.rcq, 9, RDMA_WC_SUCCESS);
     qrdma_mr_check(p.b.mr, 64, 64, 1);
     net_clock_step(p.net, 99 * QRDMA_MS);
-    qrdma_settle(p.a.dev);
     qrdma_expect_none(p.a.scq);
     net_clock_step(p.net, QRDMA_MS);
     /* Completions of one work queue stay in order. */
@@ -364,7 +360,6 @@ static void test_delay_ends_in_err(NetKind kind)
     hold_one(&p);
     reconnect(&p);
     net_clock_step(p.net, 600000 * QRDMA_MS);
-    qrdma_settle(p.a.dev);
     qrdma_expect_none(p.a.scq);
     check_traffic(&p);
     fault_remove(p.a.dev, "f");
@@ -473,7 +468,6 @@ static void test_port_down(NetKind kind)
     /* Lost frames are sent again. */
     post_write(&p, 1);
     net_clock_step(p.net, 2 * TIMEOUT_NS);
-    qrdma_settle(p.a.dev);
     qrdma_expect_none(p.a.scq);
     net_clock_step(p.net, 50 * QRDMA_MS - 2 * TIMEOUT_NS);
     qrdma_expect_event(p.a.dev, RDMA_EVENT_PORT_ACTIVE, 1);

@@ -174,7 +174,6 @@ static void test_limit_of_an_srq(void)
     }
     qrdma_settle(f.d);
     assert_ok(qrdma_modify_srq(srq, 4));
-    qrdma_settle(f.d);
     qrdma_expect_no_event(f.d);
     qrdma_host_stop(f.host);
 }
