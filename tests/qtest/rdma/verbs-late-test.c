@@ -10,11 +10,9 @@
 static VerbsWaiting late_reg_mr(Verbs *v, QRdmaPd *pd)
 {
     struct virtio_rdma_reg_user_mr_req req = verbs_reg_mr_req(pd);
-    VerbsWaiting w;
 
-    w = verbs_hold_cmd(v, "reg_mr_iova2", VIRTIO_RDMA_CMD_REG_USER_MR, &req,
-                       sizeof(req), sizeof(struct virtio_rdma_mr_rsp));
-    return w;
+    return verbs_hold_cmd(v, "reg_mr_iova2", VIRTIO_RDMA_CMD_REG_USER_MR, &req,
+                          sizeof(req), sizeof(struct virtio_rdma_mr_rsp));
 }
 
 /* The guest runs, and so does its traffic, while the host takes its time. */
@@ -281,6 +279,19 @@ static void check_flushes(VerbsPair *p)
     g_assert_cmpuint(fake_verbs_calls(p->v->fake, "post_send"), ==, posted);
 }
 
+/* MODIFY_QP to @state, which the host has begun. */
+static VerbsWaiting late_modify(VerbsPair *p, RdmaQpState state)
+{
+    const struct virtio_rdma_modify_qp_req req = {
+        .qpn = cpu_to_le32(p->a->qpn),
+        .attr_mask = cpu_to_le32(RDMA_QP_STATE),
+        .attr.qp_state = state,
+    };
+
+    return verbs_hold_cmd(p->v, "modify_qp", VIRTIO_RDMA_CMD_MODIFY_QP, &req,
+                          sizeof(req), 0);
+}
+
 /* The host's QP enters ERR after its answer, which comes late. */
 static void test_error_during_a_query(void)
 {
@@ -305,15 +316,8 @@ static void test_error_during_a_modify(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
-    struct virtio_rdma_modify_qp_req req = {
-        .qpn = cpu_to_le32(p.a->qpn),
-        .attr_mask = cpu_to_le32(RDMA_QP_STATE),
-        .attr.qp_state = RDMA_QPS_RTS,
-    };
-    VerbsWaiting w;
+    VerbsWaiting w = late_modify(&p, RDMA_QPS_RTS);
 
-    w = verbs_hold_cmd(v, "modify_qp", VIRTIO_RDMA_CMD_MODIFY_QP, &req,
-                       sizeof(req), 0);
     fake_verbs_tell(v->fake, "event QP_FATAL 0x%x", p.a->wire_qpn);
     qrdma_expect_event(v->dev, RDMA_EVENT_QP_FATAL, p.a->qpn);
     assert_ok(verbs_release_cmd(&w));
@@ -330,18 +334,12 @@ static void test_posted_on_the_way_to_err(void)
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     unsigned recvs = fake_verbs_calls(v->fake, "post_recv");
     unsigned sends = fake_verbs_calls(v->fake, "post_send");
-    const struct virtio_rdma_modify_qp_req req = {
-        .qpn = cpu_to_le32(p.a->qpn),
-        .attr_mask = cpu_to_le32(RDMA_QP_STATE),
-        .attr.qp_state = RDMA_QPS_ERR,
-    };
     const RdmaRecvWr wr = { .wr_id = 1 };
     unsigned flushed = 0;
     VerbsWaiting w;
     RdmaWc wc;
 
-    w = verbs_hold_cmd(v, "modify_qp", VIRTIO_RDMA_CMD_MODIFY_QP, &req,
-                       sizeof(req), 0);
+    w = late_modify(&p, RDMA_QPS_ERR);
     qrdma_post_recv(p.a, &wr);
     verbs_offer_send(&p, 2);
     qrdma_settle(v->dev);
@@ -375,17 +373,11 @@ static void test_posted_during_a_command_that_fails(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
-    const struct virtio_rdma_modify_qp_req modify = {
-        .qpn = cpu_to_le32(p.a->qpn),
-        .attr_mask = cpu_to_le32(RDMA_QP_STATE),
-        .attr.qp_state = RDMA_QPS_ERR,
-    };
     const struct virtio_rdma_qpn destroy = { .qpn = cpu_to_le32(p.a->qpn) };
     VerbsWaiting w;
 
     fake_verbs_tell(v->fake, "fail modify_qp EBUSY");
-    w = verbs_hold_cmd(v, "modify_qp", VIRTIO_RDMA_CMD_MODIFY_QP, &modify,
-                       sizeof(modify), 0);
+    w = late_modify(&p, RDMA_QPS_ERR);
     check_posted_after(&p, &w, VIRTIO_RDMA_S_BUSY);
 
     fake_verbs_tell(v->fake, "fail destroy_qp EBUSY");
