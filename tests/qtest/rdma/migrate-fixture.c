@@ -698,6 +698,30 @@ void trip_check_silence(Trip *t)
     qrdma_expect_none(t->p.b.rcq);
 }
 
+void trip_leave_in_turns(Trip *t, unsigned round)
+{
+    trip_move(t, round / 2 % 2, NULL);
+}
+
+void trip_leave_together(Trip *t, unsigned round)
+{
+    trip_move_both(t);
+}
+
+void trip_leave_by_file(Trip *t, unsigned round)
+{
+    trip_move_by_file(t, round / 2 % 2);
+}
+
+void trip_leave_in_vain(Trip *t, unsigned round)
+{
+    int side = round / 2 % 2;
+    g_autofree char *path = trip_save(t, side);
+
+    qtest_qmp_assert_success(t->net.host[side]->qts, "{'execute': 'cont'}");
+    g_unlink(path);
+}
+
 void trip_travel(const char *lossy, unsigned rounds,
                  void (*journey)(Trip *t, unsigned round))
 {

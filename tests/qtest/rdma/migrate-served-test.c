@@ -12,31 +12,6 @@
 #define STATE_NAME 0x16766972
 #define STATE_END 0x454e4431
 
-static void leave_in_turns(Trip *t, unsigned round)
-{
-    trip_move(t, round / 2 % 2, NULL);
-}
-
-static void leave_together(Trip *t, unsigned round)
-{
-    trip_move_both(t);
-}
-
-static void leave_by_file(Trip *t, unsigned round)
-{
-    trip_move_by_file(t, round / 2 % 2);
-}
-
-/* The state is saved, but the source continues. */
-static void stay(Trip *t, unsigned round)
-{
-    int side = round / 2 % 2;
-    g_autofree char *path = trip_save(t, side);
-
-    qtest_qmp_assert_success(t->net.host[side]->qts, "{'execute': 'cont'}");
-    g_unlink(path);
-}
-
 typedef struct Journey {
     const char *lossy;
     void (*leave)(Trip *t, unsigned round);
@@ -78,7 +53,7 @@ static void test_refuse(void)
         trip_refuse_device(t, 0, device, "", cases[i][1]);
         qtest_qmp_assert_success(t->net.host[0]->qts, "{'execute': 'cont'}");
     }
-    trip_travel_on(t, 0, 2, leave_in_turns);
+    trip_travel_on(t, 0, 2, trip_leave_in_turns);
 }
 
 static void test_spoilt(void)
@@ -141,21 +116,21 @@ static void test_refuse_faults(void)
     qtest_qmp_assert_success(from, "{'execute': 'cont'}");
     qtest_qmp_assert_success(t->server[0], "{'execute': 'rdma-fault-remove', "
                              "'arguments': {'device': 'd0', 'id': 'f0'}}");
-    trip_travel_on(t, 0, 2, leave_in_turns);
+    trip_travel_on(t, 0, 2, trip_leave_in_turns);
     g_unlink(path);
 }
 
 const QRdmaTest migrate_served_tests[] = {
     { "served/live", .run_case = test_journey,
-      .data = &(const Journey) { NULL, leave_in_turns } },
+      .data = &(const Journey) { NULL, trip_leave_in_turns } },
     { "served/live-with-loss", .run_case = test_journey,
-      .data = &(const Journey) { "drop=300,dup=200", leave_in_turns } },
+      .data = &(const Journey) { "drop=300,dup=200", trip_leave_in_turns } },
     { "served/both", .run_case = test_journey,
-      .data = &(const Journey) { "drop=300", leave_together } },
+      .data = &(const Journey) { "drop=300", trip_leave_together } },
     { "served/file", .run_case = test_journey,
-      .data = &(const Journey) { NULL, leave_by_file } },
+      .data = &(const Journey) { NULL, trip_leave_by_file } },
     { "served/stay", .run_case = test_journey,
-      .data = &(const Journey) { NULL, stay } },
+      .data = &(const Journey) { NULL, trip_leave_in_vain } },
     { "served/cancel", .run_case = test_journey,
       .data = &(const Journey) { NULL, trip_cancel } },
     { "served/written-during-precopy", test_written_during_precopy },

@@ -11,24 +11,9 @@ static void stay(Trip *t, unsigned round)
 
 }
 
-static void leave_in_turns(Trip *t, unsigned round)
-{
-    trip_move(t, round / 2 % 2, NULL);
-}
-
 static void leave_by_many_channels(Trip *t, unsigned round)
 {
     trip_move(t, round / 2 % 2, "multifd");
-}
-
-static void leave_together(Trip *t, unsigned round)
-{
-    trip_move_both(t);
-}
-
-static void leave_by_file(Trip *t, unsigned round)
-{
-    trip_move_by_file(t, round / 2 % 2);
 }
 
 typedef struct Journey {
@@ -48,7 +33,7 @@ static void test_live_with_loss(void)
 {
     unsigned rounds = trip_number("MIGRATE_LOSSY", 4);
 
-    trip_travel("drop=300,dup=200,reorder=300", rounds, leave_in_turns);
+    trip_travel("drop=300,dup=200,reorder=300", rounds, trip_leave_in_turns);
 }
 
 static void set_parameter(QTestState *qts, const char *name, int64_t value)
@@ -129,16 +114,6 @@ void trip_cancel(Trip *t, unsigned round)
     qtest_wait_qemu(to);
     qtest_quit(to);
     trip_forget_destination(t, side);
-    g_unlink(path);
-}
-
-/* The source has written all of its state, but no destination loads it. */
-static void leave_in_vain(Trip *t, unsigned round)
-{
-    int side = round / 2 % 2;
-    g_autofree char *path = trip_save(t, side);
-
-    qtest_qmp_assert_success(t->net.host[side]->qts, "{'execute': 'cont'}");
     g_unlink(path);
 }
 
@@ -416,7 +391,7 @@ static void test_demo(void)
 {
     g_autoptr(Trip) t = new_demo("drop=300");
 
-    trip_travel_on(t, 0, 6, leave_in_turns);
+    trip_travel_on(t, 0, 6, trip_leave_in_turns);
 }
 
 /* Queues are rewound after a migration, too. */
@@ -427,7 +402,7 @@ static void test_demo_rewinds(void)
     QRdmaRing *sq = a->qp->sq.ring;
     QRdmaRing *cq = a->scq->ring;
 
-    trip_travel_on(t, 0, 2, leave_in_turns);
+    trip_travel_on(t, 0, 2, trip_leave_in_turns);
     trip_move(t, 0, NULL);
     assert_ok(qrdma_destroy_qp(a->qp));
     assert_ok(qrdma_destroy_cq(a->scq));
@@ -443,7 +418,7 @@ static void test_demo_rewinds(void)
     a->qp = qrdma_create_qp(a->pd, a->scq, a->rcq, RDMA_QPT_RC);
     assert_ok(qrdma_modify_qp_state(t->p.b.qp, RDMA_QPS_RESET));
     qrdma_connect(a->qp, t->p.b.qp, NULL);
-    trip_travel_on(t, 2, 4, leave_in_turns);
+    trip_travel_on(t, 2, 4, trip_leave_in_turns);
 }
 
 static void test_refuse_layout(void)
@@ -460,12 +435,12 @@ const QRdmaTest migrate_tests[] = {
     { "stay", .run_case = test_journey,
       .data = &(const Journey) { "drop=300", 3, stay } },
     { "live", .run_case = test_journey,
-      .data = &(const Journey) { NULL, 4, leave_in_turns } },
+      .data = &(const Journey) { NULL, 4, trip_leave_in_turns } },
     { "live-with-loss", test_live_with_loss },
     { "both", .run_case = test_journey,
-      .data = &(const Journey) { "drop=300", 4, leave_together } },
+      .data = &(const Journey) { "drop=300", 4, trip_leave_together } },
     { "file", .run_case = test_journey,
-      .data = &(const Journey) { "drop=300", 4, leave_by_file } },
+      .data = &(const Journey) { "drop=300", 4, trip_leave_by_file } },
     { "multifd", .run_case = test_journey,
       .data = &(const Journey) { "drop=300", 4, leave_by_many_channels } },
     { "postcopy", test_postcopy },
@@ -473,7 +448,7 @@ const QRdmaTest migrate_tests[] = {
     { "cancel", .run_case = test_journey,
       .data = &(const Journey) { "drop=300", 4, trip_cancel } },
     { "fail-back", .run_case = test_journey,
-      .data = &(const Journey) { "drop=300", 4, leave_in_vain } },
+      .data = &(const Journey) { "drop=300", 4, trip_leave_in_vain } },
     { "hot-plugged", test_hot_plugged },
     { "armed", test_armed },
     { "fast-registration", test_fast_registration },

@@ -149,6 +149,12 @@ void trip_check_both(Trip *t, unsigned round);
 void trip_check_memory(NetEnd *from, NetEnd *to, unsigned round);
 /* Assert that no more completions come. */
 void trip_check_silence(Trip *t);
+/* Journeys: one side moves, and later the other; both move at once */
+void trip_leave_in_turns(Trip *t, unsigned round);
+void trip_leave_together(Trip *t, unsigned round);
+void trip_leave_by_file(Trip *t, unsigned round);
+/* The source has written all of its state, but no destination loads it. */
+void trip_leave_in_vain(Trip *t, unsigned round);
 /* Run traffic both ways with @journey in between; all of it succeeds. */
 void trip_travel(const char *lossy, unsigned rounds,
                  void (*journey)(Trip *t, unsigned round));
