@@ -149,7 +149,7 @@ void trip_check_both(Trip *t, unsigned round);
 void trip_check_memory(NetEnd *from, NetEnd *to, unsigned round);
 /* Assert that no more completions come. */
 void trip_check_silence(Trip *t);
-/* Journeys: one side moves, and later the other; both move at once */
+/* Journeys: sides move in turns, both at once, or in turns by a file. */
 void trip_leave_in_turns(Trip *t, unsigned round);
 void trip_leave_together(Trip *t, unsigned round);
 void trip_leave_by_file(Trip *t, unsigned round);

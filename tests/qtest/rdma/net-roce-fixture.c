@@ -5,6 +5,9 @@
 #include "qemu/osdep.h"
 #include "net-roce-test.h"
 
+/* Virtual time between two polls of a CQ: more than the RNR timer of a QP */
+#define STEP_NS (10 * 1000 * 1000)
+
 char *nr_host_args(const char *props)
 {
     return g_strdup_printf(
@@ -250,6 +253,18 @@ NetRoceCqe nr_expect_wc(NrEnd *e, QRoceCq *cq, uint64_t wr_id,
 
     g_assert_cmpint(cqe.opcode, ==, opcode);
     return cqe;
+}
+
+void nr_expect_later(NrEnd *e, QRoceCq *cq, uint64_t wr_id,
+                     NetRoceWcOpcode opcode)
+{
+    NetRoceCqe cqe;
+
+    qrdma_wait_until(e->dev, qroce_poll_cq(e->dev, cq, &cqe) ||
+                     (qtest_clock_step(e->dev->host->qts, STEP_NS), false));
+    g_assert_cmpint(cqe.status, ==, NET_ROCE_WC_SUCCESS);
+    g_assert_cmpint(cqe.wr_id, ==, wr_id);
+    g_assert_cmpint(cqe.opcode, ==, opcode);
 }
 
 void nr_send_one(NrEnd *a, NrEnd *b, uint8_t seed)

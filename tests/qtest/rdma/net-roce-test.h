@@ -87,6 +87,9 @@ NetRoceCqe nr_expect(NrEnd *e, QRoceCq *cq, uint64_t wr_id,
                      NetRoceWcStatus status);
 NetRoceCqe nr_expect_wc(NrEnd *e, QRoceCq *cq, uint64_t wr_id,
                         NetRoceWcOpcode opcode);
+/* The same, and step virtual time until the completion is there. */
+void nr_expect_later(NrEnd *e, QRoceCq *cq, uint64_t wr_id,
+                     NetRoceWcOpcode opcode);
 /* A SEND from @a to @b */
 void nr_send_one(NrEnd *a, NrEnd *b, uint8_t seed);
 /* A datagram to @ah, whose QP is @qpn */
