@@ -159,16 +159,6 @@ static void test_atomics(void)
     g_assert_cmpint(qtest_readq(qts, at), ==, 42);
 }
 
-/* The host holds the call until this thread has seen that QEMU waits for it. */
-static void *release(void *opaque)
-{
-    FakeVerbs *fake = opaque;
-
-    g_usleep(100 * 1000);
-    fake_verbs_tell(fake, "release");
-    return NULL;
-}
-
 /* After the write of REQUEST the host has destroyed the object. */
 static void test_synchronous(void)
 {
@@ -194,7 +184,7 @@ static void test_synchronous(void)
     assert_done(qpvrdma_try_create_srq(p.dev, 3, &create, &srq));
     modify.handle = srq.handle;
     fake_verbs_tell(p.v->fake, "delay modify_srq");
-    thread = g_thread_new("release", release, p.v->fake);
+    thread = verbs_release_soon(p.v);
     assert_done(qpvrdma_cmd(p.dev, PVRDMA_CMD_MODIFY_SRQ, &modify,
                             sizeof(modify), NULL, 0));
     g_thread_join(thread);
@@ -206,7 +196,7 @@ static void test_synchronous(void)
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         fake_verbs_tell(p.v->fake, "delay %s", cases[i].verb);
-        thread = g_thread_new("release", release, p.v->fake);
+        thread = verbs_release_soon(p.v);
         assert_done(qpvrdma_destroy(p.dev, cases[i].cmd, handles[i]));
         g_thread_join(thread);
         g_assert_cmpint(fake_verbs_count(p.v->fake, cases[i].kind), ==,

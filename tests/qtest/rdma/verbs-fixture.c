@@ -243,6 +243,20 @@ VerbsWaiting verbs_hold_cmd(Verbs *v, const char *verb, uint8_t cmd,
     return w;
 }
 
+static gpointer release_soon(gpointer opaque)
+{
+    FakeVerbs *fake = opaque;
+
+    g_usleep(100 * 1000);
+    fake_verbs_tell(fake, "release");
+    return NULL;
+}
+
+GThread *verbs_release_soon(Verbs *v)
+{
+    return g_thread_new("release", release_soon, v->fake);
+}
+
 uint8_t verbs_release_cmd(const VerbsWaiting *w)
 {
     fake_verbs_tell(w->v->fake, "release");

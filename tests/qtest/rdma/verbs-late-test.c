@@ -128,16 +128,6 @@ static void test_guest_changes_the_command(void)
     verbs_await_clean(v);
 }
 
-static gpointer release_soon(gpointer opaque)
-{
-    FakeVerbs *fake = opaque;
-
-    /* The main loop must go on, whether it waits by then or not */
-    g_usleep(100 * 1000);
-    fake_verbs_tell(fake, "release");
-    return NULL;
-}
-
 /* Unplugging waits for the host, which may not lose track of memory. */
 static void test_unplug(void)
 {
@@ -145,7 +135,7 @@ static void test_unplug(void)
     GThread *thread;
 
     late_reg_mr(v, qrdma_alloc_pd(v->dev));
-    thread = g_thread_new("release", release_soon, v->fake);
+    thread = verbs_release_soon(v);
     verbs_unplug(v);
     g_thread_join(thread);
     verbs_await_clean(v);
@@ -181,7 +171,7 @@ static void test_reset_while_a_qp_goes(void)
 
     verbs_hold_cmd(v, "destroy_qp", VIRTIO_RDMA_CMD_DESTROY_QP, &req,
                    sizeof(req), 0);
-    thread = g_thread_new("release", release_soon, v->fake);
+    thread = verbs_release_soon(v);
     qrdma_reset(v->dev);
     g_thread_join(thread);
     verbs_await_clean(v);

@@ -98,6 +98,11 @@ VerbsWaiting verbs_send_cmd(Verbs *v, uint8_t cmd, const void *req,
 /* The same, and hold the host in @verb until verbs_release_cmd(). */
 VerbsWaiting verbs_hold_cmd(Verbs *v, const char *verb, uint8_t cmd,
                             const void *req, size_t len, size_t rsp_len);
+/*
+ * A thread that releases the host soon, while the main loop waits for the host
+ * or goes on. The caller joins it.
+ */
+GThread *verbs_release_soon(Verbs *v);
 /* Release the host, and wait for the answer. */
 uint8_t verbs_release_cmd(const VerbsWaiting *w);
 uint8_t verbs_await_status(const VerbsWaiting *w);
