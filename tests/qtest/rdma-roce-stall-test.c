@@ -213,17 +213,9 @@ static void go_on(Port *p)
     qtest_clock_step_done(p->host->qts);
 }
 
-static uint64_t counter(Port *p, unsigned which)
-{
-    uint64_t count[VIRTIO_RDMA_NUM_COUNTERS];
-
-    assert_ok(qrdma_query_counters(p->dev, 1, count));
-    return count[which];
-}
-
 static void expect_timeouts(Port *p, uint64_t timeouts, uint64_t late)
 {
-    g_assert_cmpuint(counter(p, VIRTIO_RDMA_TIMEOUTS), ==, timeouts);
+    g_assert_cmpuint(qrdma_counter(p->dev, VIRTIO_RDMA_TIMEOUTS), ==, timeouts);
     g_assert_cmpuint(qrdma_qom_get(p->host->qts, "/objects/r0",
                                    "timeouts-late"), ==, late);
 }
@@ -339,12 +331,12 @@ static void test_blocked_wire(gconstpointer way)
 
         /* After the first, the QP has used a retry, and waits twice as long. */
         qtest_clock_step(s.a.host->qts, i ? 2 * TIMEOUT_NS : TIMEOUT_NS);
-        while (counter(&s.a, VIRTIO_RDMA_TIMEOUTS) <= i) {
+        while (qrdma_counter(s.a.dev, VIRTIO_RDMA_TIMEOUTS) <= i) {
             g_assert_cmpint(g_get_monotonic_time(), <, end);
             g_usleep(1000);
         }
     }
-    g_assert_cmpuint(counter(&s.a, VIRTIO_RDMA_RETRANSMITS), ==, 1);
+    g_assert_cmpuint(qrdma_counter(s.a.dev, VIRTIO_RDMA_RETRANSMITS), ==, 1);
     thread = g_thread_new("join", join, &s);
     qrdma_expect(s.a.cq, 1, RDMA_WC_SUCCESS);
     qatomic_set(&s.enough, true);

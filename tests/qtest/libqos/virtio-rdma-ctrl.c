@@ -217,6 +217,14 @@ uint8_t qrdma_query_counters(QRdma *d, uint8_t port, uint64_t *values)
     return status;
 }
 
+uint64_t qrdma_counter(QRdma *d, unsigned counter)
+{
+    uint64_t values[VIRTIO_RDMA_NUM_COUNTERS];
+
+    assert_ok(qrdma_query_counters(d, 1, values));
+    return values[counter];
+}
+
 uint8_t qrdma_query_qp_counters(QRdma *d, uint32_t n, const uint32_t *qpns,
                                 uint64_t *values)
 {

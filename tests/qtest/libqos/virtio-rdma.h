@@ -544,6 +544,8 @@ uint8_t qrdma_destroy_cq(QRdmaCq *cq);
 uint8_t qrdma_req_notify_cq(QRdmaCq *cq, uint32_t flags);
 uint8_t qrdma_resize_cq(QRdmaCq *cq, uint32_t cqe, uint32_t used);
 uint8_t qrdma_query_counters(QRdma *d, uint8_t port, uint64_t *values);
+/* One counter of port 1 */
+uint64_t qrdma_counter(QRdma *d, unsigned counter);
 /* The sums of @n QPs; up to VIRTIO_RDMA_MAX_COUNTER_QPS numbers are sent. */
 uint8_t qrdma_query_qp_counters(QRdma *d, uint32_t n, const uint32_t *qpns,
                                 uint64_t *values);

@@ -72,12 +72,9 @@ static NetPair pair_with_counters(NetKind kind)
 
 static uint64_t naks_received(NetPair *p)
 {
-    uint64_t count[VIRTIO_RDMA_NUM_COUNTERS];
-
     qrdma_settle(p->b.dev);
     qrdma_settle(p->a.dev);
-    assert_ok(qrdma_query_counters(p->a.dev, 1, count));
-    return count[VIRTIO_RDMA_RNR_NAKS_RECEIVED];
+    return qrdma_counter(p->a.dev, VIRTIO_RDMA_RNR_NAKS_RECEIVED);
 }
 
 static void test_rnr_timer_is_honoured(NetKind kind)

@@ -61,14 +61,6 @@ uint64_t shm_frames(ShmNode *n, const char *which)
     return qrdma_qom_get(n->host->qts, "/objects/r0", which);
 }
 
-uint64_t shm_icrc_errors(ShmNode *n)
-{
-    uint64_t count[VIRTIO_RDMA_NUM_COUNTERS];
-
-    assert_ok(qrdma_query_counters(n->dev, 1, count));
-    return count[VIRTIO_RDMA_RX_ICRC_ERRORS];
-}
-
 void shm_post_send_av(ShmNode *n, ShmNode *to, const RdmaAv *av)
 {
     RdmaSge sge = qrdma_sge(n->mr, 0, SHM_LEN);

@@ -301,7 +301,7 @@ static void test_icrc(gconstpointer options)
     if (icrc) {
         shm_expect_recv(&l.b);
     }
-    while (shm_icrc_errors(&l.b) != !icrc) {
+    while (qrdma_counter(l.b.dev, VIRTIO_RDMA_RX_ICRC_ERRORS) != !icrc) {
         g_assert_cmpint(g_get_monotonic_time(), <, end);
         g_usleep(1000);
     }

@@ -53,7 +53,7 @@ static void test_frames_of_a_sender(void)
     shm_post_recv(&a);
     shm_ring_frame(&r, 0, frame, size);
     shm_expect_recv(&a);
-    g_assert_cmpuint(shm_icrc_errors(&a), ==, 1);
+    g_assert_cmpuint(qrdma_counter(a.dev, VIRTIO_RDMA_RX_ICRC_ERRORS), ==, 1);
 }
 
 typedef struct BadRecord {

@@ -66,7 +66,6 @@ int shm_listen_as(int id);
 
 /* The property shm-tx-frames or shm-rx-frames */
 uint64_t shm_frames(ShmNode *n, const char *which);
-uint64_t shm_icrc_errors(ShmNode *n);
 /* Send a datagram to @to; @av: its address, if not the usual one. */
 void shm_post_send(ShmNode *n, ShmNode *to);
 void shm_post_send_av(ShmNode *n, ShmNode *to, const RdmaAv *av);
