@@ -75,6 +75,22 @@ static void map_doorbells(QRdma *d)
     }
 }
 
+static void set_bit_at(QRdma *d, uint64_t words, uint32_t n)
+{
+    uint64_t at = words + n / 32 * 4;
+
+    qtest_writel(d->host->qts, at,
+                 qtest_readl(d->host->qts, at) | 1u << n % 32);
+}
+
+void qrdma_shadow_mark(QRdma *d, uint64_t shadow, uint32_t qpn)
+{
+    set_bit_at(d, shadow + offsetof(struct virtio_rdma_shadow_page, marked),
+               qpn);
+    set_bit_at(d, shadow + offsetof(struct virtio_rdma_shadow_page, summary),
+               qpn / 32);
+}
+
 void qrdma_doorbell(QRdma *d, uint32_t page, uint32_t value)
 {
     map_doorbells(d);

@@ -415,6 +415,8 @@ void qrdma_direct_post(QRdma *d, QRdmaWq *wq, const void *wqe, size_t len);
 /* Does the device poll the queue, so that it needs no doorbell? */
 bool qrdma_direct_awake(QRdma *d, const QRdmaWq *wq);
 void qrdma_direct_set_producer(QRdma *d, const QRdmaWq *wq, uint32_t value);
+/* Mark QP @qpn in the shadow page at @shadow, as a process does. */
+void qrdma_shadow_mark(QRdma *d, uint64_t shadow, uint32_t qpn);
 /* Write to a page of doorbells. */
 void qrdma_doorbell(QRdma *d, uint32_t page, uint32_t value);
 /* The same @n times, while the device does not run in between */

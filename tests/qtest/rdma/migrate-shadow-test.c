@@ -21,18 +21,9 @@ static uint64_t connect_with_shadow(Trip *t)
     return shadow;
 }
 
-static void set_bit_at(QRdma *d, uint64_t words, uint32_t n)
-{
-    uint64_t at = words + n / 32 * 4;
-
-    qtest_writel(d->host->qts, at,
-                 qtest_readl(d->host->qts, at) | 1u << n % 32);
-}
-
 static void mark(QRdmaQp *qp, uint64_t shadow)
 {
-    set_bit_at(qp->dev, shadow + AT(marked), qp->qpn);
-    set_bit_at(qp->dev, shadow + AT(summary), qp->qpn / 32);
+    qrdma_shadow_mark(qp->dev, shadow, qp->qpn);
 }
 
 static bool is_marked(QRdmaQp *qp, uint64_t shadow)

@@ -100,18 +100,9 @@ static void ring(QRdmaQp *qp)
     qrdma_doorbell(qp->dev, PAGE, qp->qpn);
 }
 
-static void set_bit_at(Bench *b, uint64_t words, uint32_t n)
-{
-    uint64_t at = words + n / 32 * 4;
-
-    qtest_writel(b->d->host->qts, at,
-                 qtest_readl(b->d->host->qts, at) | 1u << n % 32);
-}
-
 static void mark(Bench *b, uint32_t qpn)
 {
-    set_bit_at(b, b->shadow + AT(marked), qpn);
-    set_bit_at(b, b->shadow + AT(summary), qpn / 32);
+    qrdma_shadow_mark(b->d, b->shadow, qpn);
 }
 
 static void mark_all(Bench *b)
@@ -323,9 +314,11 @@ static void test_foreign_marks(void)
 static void test_summary_that_is_wrong(void)
 {
     Bench b = bench_new();
+    uint32_t qpn = b.qp[0]->qpn;
 
     qrdma_put_send(b.qp[0], qrdma_wr(RDMA_WR_RDMA_WRITE, 1, NULL));
-    set_bit_at(&b, b.shadow + AT(marked), b.qp[0]->qpn);
+    qtest_writel(b.d->host->qts, b.shadow + AT(marked) + qpn / 32 * 4,
+                 1u << qpn % 32);
     for (int i = 0; i < 10; i++) {
         ring_in_a_row(&b);
         expect_asleep(&b);
