@@ -46,6 +46,9 @@ int64_t qrdma_patience(void)
 
 /* Memory behind a root port: 0xe0000000 to 0xe0ffffff */
 #define BUS_WINDOW 0xe000
+/* Where firmware has q35 map configuration space, and the register for that */
+#define ECAM 0xb0000000ull
+#define MCH_PCIEXBAR 0x60
 
 /* Options of all machines when tests run on a device of the host */
 static char *verbs_args(void)
@@ -226,6 +229,20 @@ void qrdma_enable_bus(QRdmaHost *host, int port_devfn)
     qpci_config_writew(port, PCI_MEMORY_LIMIT, BUS_WINDOW | 0xf0);
     qpci_config_writew(port, PCI_COMMAND,
                        PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER);
+}
+
+void qrdma_enable_ecam(QRdmaHost *host, int port_devfn)
+{
+    g_autofree QPCIDevice *mch = qpci_device_find(host->bus, 0);
+
+    qpci_config_writel(mch, MCH_PCIEXBAR + 4, 0);
+    qpci_config_writel(mch, MCH_PCIEXBAR, ECAM | 1);
+    qrdma_enable_bus(host, port_devfn);
+}
+
+uint64_t qrdma_ecam(int devfn)
+{
+    return ECAM + ((uint64_t)devfn << 12);
 }
 
 QRdma *qrdma_open(QRdmaHost *host, int devfn)

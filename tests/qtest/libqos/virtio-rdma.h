@@ -297,6 +297,10 @@ void qrdma_host_set_legacy_ram(QRdmaHost *host, bool is_ram);
  * Set up the root port at @port_devfn as firmware does: its bus has number 1.
  */
 void qrdma_enable_bus(QRdmaHost *host, int port_devfn);
+/* The same on q35, whose registers of devices then have addresses (ECAM) */
+void qrdma_enable_ecam(QRdmaHost *host, int port_devfn);
+/* Address of the configuration space of @devfn, with its bus number */
+uint64_t qrdma_ecam(int devfn);
 
 /* Find the device at @devfn, enable it and MSI-X; does not start it. */
 QRdma *qrdma_open(QRdmaHost *host, int devfn);

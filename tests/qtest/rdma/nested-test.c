@@ -12,8 +12,6 @@
 #include "qobject/qdict.h"
 #include "rdma-test.h"
 
-#define ECAM 0xb0000000ull
-#define MCH_PCIEXBAR 0x60
 #define PORT_SLOT 4
 #define PORT_DEVFN QPCI_DEVFN(PORT_SLOT, 0)
 #define PEER_SLOT 5
@@ -26,11 +24,6 @@ typedef struct Nested {
     uint64_t device_exp;            /* address of the device's */
 } Nested;
 
-static uint64_t ecam(int devfn)
-{
-    return ECAM + ((uint64_t)devfn << 12);
-}
-
 static uint64_t pcie_capability(QRdmaHost *host, int devfn)
 {
     g_autofree QPCIDevice *dev = qpci_device_find(host->bus, devfn);
@@ -39,17 +32,7 @@ static uint64_t pcie_capability(QRdmaHost *host, int devfn)
     g_assert_nonnull(dev);
     cap = qpci_find_capability(dev, PCI_CAP_ID_EXP, 0);
     g_assert_cmpuint(cap, !=, 0);
-    return ecam(devfn) + cap;
-}
-
-/* Set up the ECAM, and the bus behind the port, as firmware does. */
-static void enable_bus(QRdmaHost *host)
-{
-    g_autofree QPCIDevice *mch = qpci_device_find(host->bus, 0);
-
-    qpci_config_writel(mch, MCH_PCIEXBAR + 4, 0);
-    qpci_config_writel(mch, MCH_PCIEXBAR, ECAM | 1);
-    qrdma_enable_bus(host, PORT_DEVFN);
+    return qrdma_ecam(devfn) + cap;
 }
 
 static Nested nested_new_with(const char *props, uint64_t features)
@@ -65,7 +48,7 @@ static Nested nested_new_with(const char *props, uint64_t features)
         "-device pcie-root-port,id=rp0,addr=%d,chassis=1 "
         "-device virtio-rdma-pci,id=rdma0,bus=rp0,netdev=n0,max-qp=8,"
         "max-cq=4%s", PORT_SLOT, props);
-    enable_bus(n.host);
+    qrdma_enable_ecam(n.host, PORT_DEVFN);
     d = qrdma_open(n.host, DEVICE_DEVFN);
     if (strstr(props, "layout=demo")) {
         qrdma_use_demo(d);
@@ -142,14 +125,14 @@ static void send_some(Nested *n, uint64_t wr_id, unsigned count)
 /* Assert that the function was reset: it decodes no address any more. */
 static void check_reset(Nested *n)
 {
-    g_assert_cmphex(qtest_readw(n->host->qts, ecam(DEVICE_DEVFN) + PCI_COMMAND),
-                    ==, 0);
+    g_assert_cmphex(qtest_readw(n->host->qts, qrdma_ecam(DEVICE_DEVFN) +
+                                PCI_COMMAND), ==, 0);
 }
 
 /* Assert that the device is gone from the slot, and from QEMU. */
 static void check_unplugged(Nested *n)
 {
-    g_assert_cmphex(qtest_readl(n->host->qts, ecam(DEVICE_DEVFN)), ==,
+    g_assert_cmphex(qtest_readl(n->host->qts, qrdma_ecam(DEVICE_DEVFN)), ==,
                     0xffffffff);
     qtest_qmp_eventwait(n->host->qts, "DEVICE_DELETED");
 }

@@ -11,8 +11,6 @@
 #include "hw/pci/pci_regs.h"
 #include "pvrdma-test.h"
 
-#define ECAM 0xb0000000ull
-#define MCH_PCIEXBAR 0x60
 #define PORT_DEVFN QPCI_DEVFN(4, 0)
 #define DEVICE_DEVFN (1 << 8 | 1)
 
@@ -23,24 +21,9 @@ typedef struct Nested {
     uint64_t slot_control;          /* address of its register */
 } Nested;
 
-static uint64_t ecam(int devfn)
-{
-    return ECAM + ((uint64_t)devfn << 12);
-}
-
-/* Set up the ECAM, and the bus behind the port, as firmware does. */
-static void enable_bus(QRdmaHost *host)
-{
-    g_autofree QPCIDevice *mch = qpci_device_find(host->bus, 0);
-
-    qpci_config_writel(mch, MCH_PCIEXBAR + 4, 0);
-    qpci_config_writel(mch, MCH_PCIEXBAR, ECAM | 1);
-    qrdma_enable_bus(host, PORT_DEVFN);
-}
-
 static Nested nested_new(void)
 {
-    Nested n = { .port = ecam(PORT_DEVFN) };
+    Nested n = { .port = qrdma_ecam(PORT_DEVFN) };
     g_autofree QPCIDevice *port = NULL;
     uint8_t gid[RDMA_GID_LEN];
 
@@ -52,7 +35,7 @@ static Nested nested_new(void)
         "-device vmxnet3,bus=rp0,netdev=n0,addr=0.0,multifunction=on,"
         "mac=52:54:00:12:34:01 "
         "-device pvrdma,bus=rp0,netdev=n0,addr=0.1,id=d0,max-uar=4");
-    enable_bus(n.host);
+    qrdma_enable_ecam(n.host, PORT_DEVFN);
     port = qpci_device_find(n.host->bus, PORT_DEVFN);
     n.slot_control = n.port + PCI_EXP_SLTCTL +
                      qpci_find_capability(port, PCI_CAP_ID_EXP, 0);
@@ -110,7 +93,7 @@ static void check_unplugged(Nested *n)
     for (int i = 0; i < 20; i++) {
         qtest_clock_step(n->host->qts, QRDMA_MS);
     }
-    g_assert_cmphex(qtest_readl(n->host->qts, ecam(DEVICE_DEVFN)), ==,
+    g_assert_cmphex(qtest_readl(n->host->qts, qrdma_ecam(DEVICE_DEVFN)), ==,
                     UINT32_MAX);
     qrdma_qmp_refused(n->host->qts, "{'execute': 'query-rdma', 'arguments': "
                       "{'device': 'd0'}}", "d0");
@@ -144,8 +127,8 @@ static void test_reply_resets(void)
     aim(&n, PVRDMA_VECTOR_RESPONSE, n.port + PCI_INTERRUPT_LINE,
         PCI_BRIDGE_CTL_BUS_RESET << 16);
     qpvrdma_begin(n.dev, CREATE_PD, &req);
-    g_assert_cmphex(qtest_readw(n.host->qts, ecam(DEVICE_DEVFN) + PCI_COMMAND),
-                    ==, 0);
+    g_assert_cmphex(qtest_readw(n.host->qts, qrdma_ecam(DEVICE_DEVFN) +
+                                PCI_COMMAND), ==, 0);
 }
 
 const QRdmaTest pvrdma_nested_tests[] = {
