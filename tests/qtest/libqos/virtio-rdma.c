@@ -188,6 +188,20 @@ bool qrdma_migration_done(QTestState *qts)
     }
 }
 
+unsigned qrdma_open_files(QTestState *qts)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/fd",
+                                            (int)qtest_pid(qts));
+    g_autoptr(GDir) files = g_dir_open(path, 0, NULL);
+    unsigned count = 0;
+
+    g_assert_nonnull(files);
+    while (g_dir_read_name(files)) {
+        count++;
+    }
+    return count;
+}
+
 uint64_t qrdma_private_memory(QTestState *qts)
 {
     g_autofree char *path = g_strdup_printf("/proc/%d/status",

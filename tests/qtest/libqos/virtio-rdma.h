@@ -284,6 +284,8 @@ QDict *qrdma_query(QTestState *qts, const char *args);
 char *qrdma_migration_status(QTestState *qts);
 /* Wait for the end of a migration. True: it succeeded. */
 bool qrdma_migration_done(QTestState *qts);
+/* The number of files that QEMU has open */
+unsigned qrdma_open_files(QTestState *qts);
 /* KiB of private memory of QEMU */
 uint64_t qrdma_private_memory(QTestState *qts);
 /* A number that is a property of the object at @path */

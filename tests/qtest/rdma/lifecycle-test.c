@@ -399,21 +399,6 @@ static void test_system_reset(void)
     check_works(&t, 1);
 }
 
-static unsigned open_files(QRdmaHost *host)
-{
-    g_autofree char *path = g_strdup_printf("/proc/%d/fd",
-                                            (int)qtest_pid(host->qts));
-    GDir *dir = g_dir_open(path, 0, NULL);
-    unsigned n = 0;
-
-    g_assert_nonnull(dir);
-    while (g_dir_read_name(dir)) {
-        n++;
-    }
-    g_dir_close(dir);
-    return n;
-}
-
 /*
  * Host notifiers of queues are file descriptors. The device works without them.
  */
@@ -428,10 +413,10 @@ static void test_out_of_file_descriptors(void)
 
     qrdma_start(d, 0, 0);
     t = test_pair_on(d, RDMA_QPT_RC, 64, NULL);
-    before = open_files(d->host);
+    before = qrdma_open_files(d->host->qts);
     qp = qrdma_create_qp(t.pd, t.cq_a, t.cq_a, RDMA_QPT_RC);
     srq = qrdma_create_srq(t.pd, 8, 1);
-    g_assert_cmpuint(open_files(d->host), ==, before + 3);
+    g_assert_cmpuint(qrdma_open_files(d->host->qts), ==, before + 3);
 
     g_assert_cmpint(prlimit(qtest_pid(d->host->qts), RLIMIT_NOFILE, NULL,
                             &limit), ==, 0);
@@ -448,17 +433,17 @@ static void test_out_of_file_descriptors(void)
     check_works(&t, 1);
 
     /* queues that have a descriptor give it back */
-    full = open_files(d->host);
+    full = qrdma_open_files(d->host->qts);
     assert_ok(qrdma_destroy_qp(qp));
     assert_ok(qrdma_destroy_srq(srq));
-    g_assert_cmpuint(open_files(d->host), ==, full - 3);
+    g_assert_cmpuint(qrdma_open_files(d->host->qts), ==, full - 3);
     check_works(&t, 2);
 
     /* the device tries again for a new driver */
     g_assert_cmpint(prlimit(qtest_pid(d->host->qts), RLIMIT_NOFILE, &limit,
                             NULL), ==, 0);
     t = plugged_pair(d);
-    g_assert_cmpuint(open_files(d->host), ==, before);
+    g_assert_cmpuint(qrdma_open_files(d->host->qts), ==, before);
     check_works(&t, 3);
     qrdma_host_stop(d->host);
 }

@@ -68,20 +68,6 @@ static void welcome_with(int fd, const void *data, size_t len, int memory)
     g_assert_cmpint(sendmsg(fd, &msg, 0), ==, len);
 }
 
-static unsigned open_files(ShmNode *n)
-{
-    g_autofree char *path = g_strdup_printf("/proc/%d/fd",
-                                            (int)qtest_pid(n->host->qts));
-    g_autoptr(GDir) files = g_dir_open(path, 0, NULL);
-    unsigned count = 0;
-
-    g_assert_nonnull(files);
-    while (g_dir_read_name(files)) {
-        count++;
-    }
-    return count;
-}
-
 static int make_memory(size_t size, unsigned seals)
 {
     int fd = memfd_create("test", MFD_ALLOW_SEALING | MFD_CLOEXEC);
@@ -160,7 +146,7 @@ static void test_too_many_descriptors(void)
     g_auto(Link) l = link_start("");
 
     fd = accept_from(&l);
-    before = open_files(&l.a);
+    before = qrdma_open_files(l.a.host->qts);
     for (int i = 0; i < ARRAY_SIZE(fds); i++) {
         fds[i] = make_memory(100, 0);
     }
@@ -170,7 +156,7 @@ static void test_too_many_descriptors(void)
     memcpy(CMSG_DATA(cmsg), fds, sizeof(fds));
     g_assert_cmpint(sendmsg(fd, &msg, 0), ==, sizeof(shm_welcome));
     shm_assert_cut_off(fd);
-    g_assert_cmpuint(open_files(&l.a), ==, before - 1);
+    g_assert_cmpuint(qrdma_open_files(l.a.host->qts), ==, before - 1);
     for (int i = 0; i < ARRAY_SIZE(fds); i++) {
         close(fds[i]);
     }
