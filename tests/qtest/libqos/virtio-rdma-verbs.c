@@ -78,6 +78,23 @@ uint8_t qrdma_modify_rts(QRdmaQp *qp, const QRdmaPath *path, uint32_t sq_psn)
     return qrdma_modify_qp(qp, mask, &attr);
 }
 
+RdmaQpAttr qrdma_good_attr(QRdmaQp *qp, RdmaQpState to)
+{
+    return (RdmaQpAttr) {
+        .qp_state = to,
+        .path_mtu = RDMA_MTU_1024,
+        .dest_qp_num = qp->wire_qpn,
+        .port_num = 1,
+        .max_rd_atomic = 2,
+        .max_dest_rd_atomic = 2,
+        .min_rnr_timer = 12,
+        .timeout = 14,
+        .retry_cnt = 7,
+        .rnr_retry = 7,
+        .ah_attr = qrdma_av(qp->dev, 0),
+    };
+}
+
 /* Fill in the usual values. */
 static QRdmaPath complete_path(const QRdmaPath *path)
 {

@@ -647,6 +647,11 @@ uint8_t qrdma_modify_rtr(QRdmaQp *qp, QRdmaQp *peer, const QRdmaPath *path,
                          uint32_t rq_psn);
 uint8_t qrdma_modify_rts(QRdmaQp *qp, const QRdmaPath *path,
                          uint32_t sq_psn);
+/*
+ * Valid attributes for each step of an RC QP that is its own peer. The mask
+ * selects those of the step to @to.
+ */
+RdmaQpAttr qrdma_good_attr(QRdmaQp *qp, RdmaQpState to);
 /* RC, UC: connect the two, or a QP with itself. NULL: usual path. */
 void qrdma_connect(QRdmaQp *a, QRdmaQp *b, const QRdmaPath *path);
 /* The same from any state, by way of RESET */

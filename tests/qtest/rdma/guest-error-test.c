@@ -115,23 +115,6 @@ static void check_refused(Log *l, QRdmaQp *qp, uint32_t mask,
 #define RTS_MASK (RDMA_QP_SQ_PSN | RDMA_QP_TIMEOUT | RDMA_QP_RETRY_CNT | \
                   RDMA_QP_RNR_RETRY | RDMA_QP_MAX_QP_RD_ATOMIC)
 
-static RdmaQpAttr good_attr(Log *l, QRdmaQp *qp, RdmaQpState to)
-{
-    return (RdmaQpAttr) {
-        .qp_state = to,
-        .path_mtu = RDMA_MTU_1024,
-        .dest_qp_num = qp->qpn,
-        .port_num = 1,
-        .max_rd_atomic = 2,
-        .max_dest_rd_atomic = 2,
-        .min_rnr_timer = 12,
-        .timeout = 14,
-        .retry_cnt = 7,
-        .rnr_retry = 7,
-        .ah_attr = qrdma_av(l->dev, 0),
-    };
-}
-
 /* MODIFY_QP names the bad attribute, its value and the limit. */
 static void test_refused_modify_qp(void)
 {
@@ -145,7 +128,7 @@ static void test_refused_modify_qp(void)
 
     qrdma_setup_gids(l.dev, 1);
 #define REFUSED(to, mask, field, bad, status, text) do { \
-    attr = good_attr(&l, qp, to); \
+    attr = qrdma_good_attr(qp, to); \
     attr.field = (bad); \
     check_refused(&l, qp, mask, &attr, VIRTIO_RDMA_S_##status, text); \
 } while (0)
@@ -174,7 +157,7 @@ static void test_refused_modify_qp(void)
             "is required, 0x39 allowed");
     TO_INIT(port_num, 2, "port_num is 2, not 1 to 1");
     TO_INIT(pkey_index, 1, "pkey_index is 1, not 0 to 0");
-    attr = good_attr(&l, qp, RDMA_QPS_INIT);
+    attr = qrdma_good_attr(qp, RDMA_QPS_INIT);
     assert_ok(qrdma_modify_qp(qp, RDMA_QP_STATE | init, &attr));
     TO_RTR(path_mtu, 6, "path_mtu is 6, not 1 to 5");
     TO_RTR(max_dest_rd_atomic, 17,
@@ -186,11 +169,11 @@ static void test_refused_modify_qp(void)
            "sgid_index of the GID table are an IPv4 and an IPv6 address");
     TO_RTR(ah_attr.dgid[0], 0xff,
            "ah_attr.grh.dgid 0xff is a multicast address");
-    attr = good_attr(&l, qp, RDMA_QPS_RTR);
+    attr = qrdma_good_attr(qp, RDMA_QPS_RTR);
     assert_ok(qrdma_modify_qp(qp, RDMA_QP_STATE | RTR_MASK, &attr));
     TO_RTS(timeout, 32, "timeout is 32, not 0 to 31");
     TO_RTS(max_rd_atomic, 17, "max_rd_atomic is 17, not 0 to 16");
-    attr = good_attr(&l, qp, RDMA_QPS_RTS);
+    attr = qrdma_good_attr(qp, RDMA_QPS_RTS);
     attr.cur_qp_state = RDMA_QPS_SQD;
     check_refused(&l, qp, RTS_MASK | RDMA_QP_CUR_STATE, &attr,
                   VIRTIO_RDMA_S_INVAL,

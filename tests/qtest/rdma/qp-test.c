@@ -98,25 +98,16 @@ static void masks_of(const Transition *t, RdmaQpType type,
 /* Valid attributes for any transition from @from to @to */
 static RdmaQpAttr good_attr(QRdmaQp *qp, RdmaQpState from, RdmaQpState to)
 {
-    return (RdmaQpAttr) {
-        .qp_state = to,
-        .cur_qp_state = from,
-        .path_mtu = RDMA_MTU_1024,
-        .qkey = qp->type == RDMA_QPT_GSI ? RDMA_GSI_QKEY : QRDMA_QKEY,
-        .rq_psn = 0x111111,
-        .sq_psn = 0x222222,
-        .dest_qp_num = qp->qpn,
-        .port_num = 1,
-        .max_rd_atomic = 2,
-        .max_dest_rd_atomic = 2,
-        .min_rnr_timer = 12,
-        .timeout = 14,
-        .retry_cnt = 7,
-        .rnr_retry = 7,
-        .alt_port_num = 1,
-        .ah_attr = qrdma_av(qp->dev, 0),
-        .alt_ah_attr = qrdma_av(qp->dev, 0),
-    };
+    RdmaQpAttr attr = qrdma_good_attr(qp, to);
+
+    attr.cur_qp_state = from;
+    attr.qkey = qp->type == RDMA_QPT_GSI ? RDMA_GSI_QKEY : QRDMA_QKEY;
+    attr.rq_psn = 0x111111;
+    attr.sq_psn = 0x222222;
+    attr.dest_qp_num = qp->qpn;
+    attr.alt_port_num = 1;
+    attr.alt_ah_attr = attr.ah_attr;
+    return attr;
 }
 
 static uint8_t transit(QRdmaQp *qp, const Transition *t, uint32_t mask)

@@ -15,21 +15,6 @@
 #define RTS (RDMA_QP_STATE | RDMA_QP_SQ_PSN | RDMA_QP_TIMEOUT | \
              RDMA_QP_RETRY_CNT | RDMA_QP_RNR_RETRY | RDMA_QP_MAX_QP_RD_ATOMIC)
 
-static RdmaQpAttr good_attr(const QRdmaQp *qp, RdmaQpState to)
-{
-    return (RdmaQpAttr) {
-        .qp_state = to,
-        .path_mtu = RDMA_MTU_1024,
-        .dest_qp_num = qp->wire_qpn,
-        .port_num = 1,
-        .min_rnr_timer = 12,
-        .timeout = 14,
-        .retry_cnt = 7,
-        .rnr_retry = 7,
-        .ah_attr = qrdma_av(qp->dev, 0),
-    };
-}
-
 static QRdmaQp *new_qp(Verbs *v)
 {
     QRdmaCq *cq = qrdma_create_cq(v->dev, 16);
@@ -42,7 +27,7 @@ static void test_wide_values_are_cut(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
     QRdmaQp *qp = new_qp(v);
-    RdmaQpAttr attr = good_attr(qp, RDMA_QPS_INIT);
+    RdmaQpAttr attr = qrdma_good_attr(qp, RDMA_QPS_INIT);
     RdmaQpAttr got;
 
     assert_ok(qrdma_modify_qp(qp, INIT, &attr));
@@ -108,10 +93,10 @@ static void test_refused(void)
     qp = new_qp(v);
     l.qp = qp;
 
-    attr = good_attr(qp, RDMA_QPS_RTR);
+    attr = qrdma_good_attr(qp, RDMA_QPS_RTR);
     assert_status(qrdma_modify_qp(qp, RTR, &attr), INVAL);
     expect_log(&l, "from RESET to RTR: qp_state 0x2 cannot follow");
-    attr = good_attr(qp, RDMA_QPS_INIT);
+    attr = qrdma_good_attr(qp, RDMA_QPS_INIT);
     attr.port_num = 2;
     assert_status(qrdma_modify_qp(qp, INIT, &attr), INVAL);
     expect_log(&l, "from RESET to INIT: port_num is 2, not 1 to 1");
@@ -125,12 +110,12 @@ static void test_refused(void)
                "host's device: Device or resource busy");
     assert_ok(qrdma_modify_qp(qp, INIT, &attr));
 
-    attr = good_attr(qp, RDMA_QPS_RTR);
+    attr = qrdma_good_attr(qp, RDMA_QPS_RTR);
     attr.ah_attr.sgid_index = 9;
     assert_status(qrdma_modify_qp(qp, RTR, &attr), INVAL);
     expect_log(&l, "from INIT to RTR: ah_attr.grh.sgid_index 0x9 is not an "
                "entry of the GID table");
-    attr = good_attr(qp, RDMA_QPS_RTR);
+    attr = qrdma_good_attr(qp, RDMA_QPS_RTR);
     attr.max_dest_rd_atomic = 255;
     assert_status(qrdma_modify_qp(qp, RTR, &attr), INVAL);
     expect_log(&l, "from INIT to RTR: max_dest_rd_atomic is 255, not 0 to 16");

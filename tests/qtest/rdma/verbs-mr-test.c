@@ -26,17 +26,13 @@ static Verbs *verbs_rereg(void)
 static struct virtio_rdma_reg_user_mr_req region(QRdmaPd *pd, uint64_t page,
                                                  uint32_t access)
 {
-    uint64_t table = qrdma_alloc(pd->dev, 4096);
-    uint64_t le = cpu_to_le64(page);
-
-    qrdma_write(pd->dev, table, &le, sizeof(le));
     return (struct virtio_rdma_reg_user_mr_req) {
         .pdn = cpu_to_le32(pd->pdn),
         .access = cpu_to_le32(access),
         .start = cpu_to_le64(IOVA),
         .virt_addr = cpu_to_le64(IOVA),
         .length = cpu_to_le64(4096),
-        .pages = cpu_to_le64(table),
+        .pages = cpu_to_le64(qrdma_write_pages(pd->dev, &page, 1)),
         .npages = cpu_to_le32(1),
         .levels = cpu_to_le32(1),
     };
