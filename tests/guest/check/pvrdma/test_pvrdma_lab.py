@@ -20,7 +20,7 @@ PAIR, STACK, BENCH = lab, pvrdma.STACK, UserBench
 
 def test_a_program_runs_on_each_adapter(bench):
     for number in (1, 2):
-        # ibv_rc_pingpong fails if a busy host stops a guest for 0.5 s.
+        # ibv_rc_pingpong fails if a busy host stops a guest for 1.8 s.
         command = f'ib_send_lat -F -u 20 -n 200 -d $VRDMA_DEVICE_{number} ' \
             f'-x $VRDMA_GID_{number}'
         out = exchange(bench.lab, 1, 2, 18515, command, command)
