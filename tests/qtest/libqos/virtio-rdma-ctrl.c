@@ -49,7 +49,7 @@ uint8_t qrdma_cmd_raw(QRdma *d, QRdmaCmd *c)
         memcpy(bytes + 1, c->req, c->req_len);
     }
     qrdma_write(d, d->ctrl_req, bytes, out_len);
-    qtest_memset(d->host->qts, d->ctrl_rsp, CTRL_FILL, in_len + 16);
+    qrdma_memset(d, d->ctrl_rsp, CTRL_FILL, in_len + 16);
 
     n = split_buffer(desc, d->ctrl_req, out_len, c->out_split, false);
     n += split_buffer(desc + n, d->ctrl_rsp, in_len, c->in_split, true);

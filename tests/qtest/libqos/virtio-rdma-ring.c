@@ -3,6 +3,7 @@
  * virtio-rdma client for tests: virtqueues, split and packed.
  */
 #include "qemu/osdep.h"
+#include "qemu/atomic.h"
 #include "qemu/bswap.h"
 #include "virtio-rdma.h"
 #include "standard-headers/linux/virtio_pci.h"
@@ -88,7 +89,7 @@ void qrdma_ring_setup(QRdmaRing *r, uint16_t size)
         r->fifo = g_new(uint16_t, vq->size);
     } else {
         g_assert_cmpuint(used_off + 6 + 8 * vq->size, <=, r->mem_size);
-        qtest_memset(d->host->qts, r->mem, 0, r->mem_size);
+        qrdma_memset(d, r->mem, 0, r->mem_size);
     }
     vq->desc = r->mem;
     vq->avail = r->mem + avail_off;
@@ -176,14 +177,20 @@ void qrdma_ring_set_desc(QRdmaRing *r, uint16_t i, uint64_t addr,
 
 void qrdma_ring_set_avail(QRdmaRing *r, uint16_t slot, uint16_t head)
 {
-    qtest_writew(r->dev->host->qts,
-                 r->pci.vq.avail + 4 + 2 * (slot % r->pci.vq.size), head);
+    uint16_t le = cpu_to_le16(head);
+
+    qrdma_write(r->dev, r->pci.vq.avail + 4 + 2 * (slot % r->pci.vq.size), &le,
+                sizeof(le));
 }
 
 void qrdma_ring_set_avail_idx(QRdmaRing *r, uint16_t idx)
 {
+    uint16_t le = cpu_to_le16(idx);
+
     r->avail_idx = idx;
-    qtest_writew(r->dev->host->qts, r->pci.vq.avail + 2, idx);
+    /* An iothread may poll the index. */
+    smp_wmb();
+    qrdma_write(r->dev, r->pci.vq.avail + 2, &le, sizeof(le));
 }
 
 /*

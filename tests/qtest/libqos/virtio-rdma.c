@@ -3,6 +3,7 @@
  * virtio-rdma client for tests: machines and devices.
  */
 #include "qemu/osdep.h"
+#include <sys/mman.h>
 #include "qemu/bswap.h"
 #include "qobject/qdict.h"
 #include "qobject/qlist.h"
@@ -50,29 +51,52 @@ int64_t qrdma_patience(void)
 #define ECAM 0xb0000000ull
 #define MCH_PCIEXBAR 0x60
 
-/* Options of all machines when tests run on a device of the host */
-static char *verbs_args(void)
-{
-    const char *ibdev = qrdma_ibdev();
+/* RAM of machines, and the end of the holes that a PC has in it */
+#define RAM_SIZE (64u << 20)
+#define RAM_HOLES_END (1u << 20)
 
-    return ibdev ? g_strdup_printf("-object memory-backend-memfd,id=ram,"
-                                   "size=64M,share=on "
-                                   "-machine memory-backend=ram "
-                                   "-object rdma-verbs,id=v0,ibdev=%s "
-                                   "-object rdma-verbs,id=v1,ibdev=%s ",
-                                   ibdev, ibdev)
-                 : g_strdup("");
+/*
+ * Map a new file as RAM that the test and QEMU share. Returns QEMU's arguments.
+ * @ram_fd: for the file, which QEMU inherits. The caller closes it afterwards.
+ */
+static char *share_ram(QRdmaHost *host, int *ram_fd)
+{
+    int fd = memfd_create("rdma-test", 0);
+
+    g_assert_cmpint(fd, >=, 0);
+    g_assert_cmpint(ftruncate(fd, RAM_SIZE), ==, 0);
+    host->ram = mmap(NULL, RAM_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    g_assert_true(host->ram != MAP_FAILED);
+    *ram_fd = fd;
+    return g_strdup_printf("-object memory-backend-file,id=ram,size=%u,"
+                           "share=on,mem-path=/proc/self/fd/%d "
+                           "-machine memory-backend=ram ", RAM_SIZE, fd);
 }
 
-static QRdmaHost * G_GNUC_PRINTF(2, 0)
-host_vstart(const char *machine, const char *fmt, va_list ap)
+static QRdmaHost * G_GNUC_PRINTF(3, 0)
+host_vstart(const char *machine, bool shared, const char *fmt, va_list ap)
 {
     QRdmaHost *host = g_new0(QRdmaHost, 1);
+    const char *ibdev = qrdma_ibdev();
     g_autofree char *args = g_strdup_vprintf(fmt, ap);
-    g_autofree char *verbs = verbs_args();
+    g_autofree char *verbs = NULL;
+    g_autofree char *ram = NULL;
+    int ram_fd;
 
-    host->qts = qtest_initf("-machine %s -nodefaults -m 64 %s%s", machine,
-                            verbs, args);
+    if (ibdev) {
+        verbs = g_strdup_printf("-object rdma-verbs,id=v0,ibdev=%s "
+                                "-object rdma-verbs,id=v1,ibdev=%s ",
+                                ibdev, ibdev);
+    }
+    /* rdma-verbs needs shared RAM. */
+    if (shared || ibdev) {
+        ram = share_ram(host, &ram_fd);
+    }
+    host->qts = qtest_initf("-machine %s -nodefaults -m 64 %s%s%s", machine,
+                            ram ?: "", verbs ?: "", args);
+    if (ram) {
+        close(ram_fd);
+    }
     pc_alloc_init(&host->alloc, host->qts, ALLOC_NO_FLAGS);
     host->bus = qpci_new_pc(host->qts, &host->alloc);
     host->devices = g_ptr_array_new();
@@ -85,7 +109,18 @@ QRdmaHost *qrdma_host_start(const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    host = host_vstart("pc", fmt, ap);
+    host = host_vstart("pc", false, fmt, ap);
+    va_end(ap);
+    return host;
+}
+
+QRdmaHost *qrdma_host_start_shared(const char *fmt, ...)
+{
+    QRdmaHost *host;
+    va_list ap;
+
+    va_start(ap, fmt);
+    host = host_vstart("pc", true, fmt, ap);
     va_end(ap);
     return host;
 }
@@ -96,7 +131,7 @@ QRdmaHost *qrdma_host_start_machine(const char *machine, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    host = host_vstart(machine, fmt, ap);
+    host = host_vstart(machine, false, fmt, ap);
     va_end(ap);
     return host;
 }
@@ -113,6 +148,9 @@ static void qrdma_host_free(QRdmaHost *host)
     g_ptr_array_free(host->devices, true);
     qpci_free_pc(host->bus);
     alloc_destroy(&host->alloc);
+    if (host->ram) {
+        munmap(host->ram, RAM_SIZE);
+    }
     g_free(host);
 }
 
@@ -466,14 +504,36 @@ uint64_t qrdma_alloc(QRdma *d, uint64_t size)
 {
     uint64_t addr = guest_alloc(&d->host->alloc, size);
 
-    qtest_memset(d->host->qts, addr, 0, size);
+    qrdma_memset(d, addr, 0, size);
     g_array_append_val(d->mem, addr);
     return addr;
 }
 
+/* Returns where the test can write this guest memory; NULL: by qtest only. */
+static void *shared_ram(QRdmaHost *host, uint64_t addr, size_t size)
+{
+    return host->ram && addr >= RAM_HOLES_END && addr < RAM_SIZE &&
+           size <= RAM_SIZE - addr ? host->ram + addr : NULL;
+}
+
+void qrdma_memset(QRdma *d, uint64_t addr, uint8_t byte, size_t size)
+{
+    void *ram = shared_ram(d->host, addr, size);
+
+    if (ram) {
+        memset(ram, byte, size);
+    } else {
+        qtest_memset(d->host->qts, addr, byte, size);
+    }
+}
+
 void qrdma_write(QRdma *d, uint64_t addr, const void *data, size_t size)
 {
-    if (size) {
+    void *ram = shared_ram(d->host, addr, size);
+
+    if (ram) {
+        memcpy(ram, data, size);
+    } else if (size) {
         qtest_bufwrite(d->host->qts, addr, data, size);
     }
 }

@@ -65,6 +65,7 @@ typedef struct QRdmaHost {
     QTestState *qts;
     QGuestAllocator alloc;
     QPCIBus *bus;
+    uint8_t *ram;                   /* NULL: the test does not share it */
     GPtrArray *devices;             /* of qrdma_open(), closed with the host */
 } QRdmaHost;
 
@@ -265,6 +266,11 @@ const char *qrdma_ibdev(void);
 
 /* virtio-rdma.c: machines and devices */
 QRdmaHost *qrdma_host_start(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
+/*
+ * Start a machine whose RAM the test writes itself, which takes QEMU no message.
+ * QEMU does not know what the test writes: do not migrate a machine that runs.
+ */
+QRdmaHost *qrdma_host_start_shared(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 QRdmaHost *qrdma_host_start_machine(const char *machine, const char *fmt, ...)
     G_GNUC_PRINTF(2, 3);
 /* Close its devices and end the process. */
@@ -339,6 +345,7 @@ void qrdma_ipv4_gid(uint8_t gid[RDMA_GID_LEN], uint8_t host);
 /* Zeroed guest memory, page aligned. */
 uint64_t qrdma_alloc(QRdma *d, uint64_t size);
 void qrdma_write(QRdma *d, uint64_t addr, const void *data, size_t size);
+void qrdma_memset(QRdma *d, uint64_t addr, uint8_t byte, size_t size);
 void qrdma_read(QRdma *d, uint64_t addr, void *data, size_t size);
 /* Host memory that lives as long as the objects of @d. */
 void *qrdma_own(QRdma *d, size_t size);

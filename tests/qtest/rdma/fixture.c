@@ -15,7 +15,7 @@ static QRdma *device_get(void)
     QRdma *d = devices[use_demo];
 
     if (!d) {
-        QRdmaHost *host = qrdma_host_start(
+        QRdmaHost *host = qrdma_host_start_shared(
             /* hubs take the frames that go out */
             "-netdev hubport,id=n0,hubid=0 -netdev hubport,id=n1,hubid=0 "
             "-device virtio-rdma-pci,id=rdma0,%s,addr=%d,"
@@ -118,7 +118,7 @@ QRdma *test_own_device(const char *fmt, ...)
     va_start(ap, fmt);
     options = g_strdup_vprintf(fmt, ap);
     va_end(ap);
-    return qrdma_open(qrdma_host_start(
+    return qrdma_open(qrdma_host_start_shared(
         "-netdev hubport,id=n0,hubid=0 "
         "-device virtio-rdma-pci,netdev=n0,addr=%d,%s", TEST_SLOT, options),
         QPCI_DEVFN(TEST_SLOT, 0));

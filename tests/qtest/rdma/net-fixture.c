@@ -20,7 +20,7 @@ static bool one_host(const Net *net)
 static void start_verbs(Net *net, const char *extra)
 {
     for (int i = 0; i < 2; i++) {
-        net->host[i] = qrdma_host_start(
+        net->host[i] = qrdma_host_start_shared(
             "-device " DEVICE ",rdmadev=v0,addr=4,id=d0 %s %s",
             one_host(net) ? "-device " DEVICE
                             ",rdmadev=v1,addr=5,id=d1" : "",
@@ -37,7 +37,7 @@ static void start_verbs(Net *net, const char *extra)
 
 static void start_hub(Net *net, const char *extra)
 {
-    net->host[0] = qrdma_host_start(
+    net->host[0] = qrdma_host_start_shared(
         "-netdev hubport,id=n0,hubid=0 -netdev hubport,id=n1,hubid=0 "
         "-device " DEVICE ",netdev=n0,addr=4,id=d0,"
         "mac=52:54:00:12:34:01 "
@@ -67,7 +67,7 @@ static void start_two(Net *net, const char *extra)
                 "remote.type=unix,remote.path=%s/%d",
                 net->dir, i, net->dir, !i);
         }
-        net->host[i] = qrdma_host_start(
+        net->host[i] = qrdma_host_start_shared(
             "-netdev %s -device " DEVICE ",netdev=n0,addr=4,id=d0,"
             "mac=52:54:00:12:34:%02d %s", netdev, i + 1, extra);
         net->dev[i] = qrdma_open(net->host[i], QPCI_DEVFN(4, 0));
