@@ -23,7 +23,7 @@ static void test_journey(const void *data)
     g_autoptr(Trip) t = trip_new_served(j->lossy);
 
     trip_connect(t);
-    trip_travel_on(t, 0, 4, j->leave);
+    trip_travel_on(t, 0, g_test_slow() ? 4 : 2, j->leave);
 }
 
 static void test_written_during_precopy(void)
