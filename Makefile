@@ -287,7 +287,7 @@ run-vmm-10.2:
 
 run-scale:
 	@FULL=1 $(STAGE) scale! 'guest tests are done' \
-		tests/guest/run check 'guest/(scale|iothread: writes)'
+		tests/guest/run check 'guest/(scale|variants: writes)'
 
 # Migrate between QEMUs of all series, oldest first.
 run-series:
