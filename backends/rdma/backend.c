@@ -12,6 +12,9 @@
 #include "system/rdma-series.h"
 #include "trace.h"
 
+OBJECT_DEFINE_TYPE_EXTENDED(RdmaBackend, rdma_backend, RDMA_BACKEND, OBJECT,
+                            true, { TYPE_USER_CREATABLE }, { })
+
 bool rdma_backend_attach(RdmaBackend *rb, const RdmaBackendClientOps *ops,
                          void *opaque, AddressSpace *dma_as, AioContext *ctx,
                          RdmaBackendLimits *limits, Error **errp)
@@ -306,22 +309,3 @@ static void rdma_backend_finalize(Object *obj)
 {
     qemu_rec_mutex_destroy(&RDMA_BACKEND(obj)->lock);
 }
-
-static const TypeInfo rdma_backend_types[] = {
-    {
-        .name = TYPE_RDMA_BACKEND,
-        .parent = TYPE_OBJECT,
-        .abstract = true,
-        .instance_size = sizeof(RdmaBackend),
-        .instance_init = rdma_backend_init,
-        .instance_finalize = rdma_backend_finalize,
-        .class_size = sizeof(RdmaBackendClass),
-        .class_init = rdma_backend_class_init,
-        .interfaces = (InterfaceInfo[]) {
-            { TYPE_USER_CREATABLE },
-            { }
-        },
-    },
-};
-
-DEFINE_TYPES(rdma_backend_types)

@@ -21,7 +21,6 @@
 #include "qemu/iov.h"
 #include "qemu/queue.h"
 #include "qemu/timer.h"
-#include "net/checksum.h"
 #include "net/eth.h"
 #include "net/filter.h"
 #include "net/net.h"
@@ -87,6 +86,8 @@ struct FilterImpair {
     Lane lane[2];                   /* from the netdev, to the netdev */
 };
 
+OBJECT_DEFINE_SIMPLE_TYPE(FilterImpair, filter_impair, FILTER_IMPAIR, NETFILTER)
+
 static int64_t now_ns(void)
 {
     return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
@@ -139,9 +140,7 @@ static bool mark_ipv4(struct ip_header *ip)
         return false;
     }
     ip->ip_tos |= ECN_CE;
-    ip->ip_sum = 0;
-    ip->ip_sum = cpu_to_be16(net_raw_checksum((uint8_t *)ip,
-                                              sizeof(*ip)));
+    eth_fix_ip4_checksum(ip, sizeof(*ip));
     return true;
 }
 
@@ -355,9 +354,9 @@ static void filter_impair_setup(NetFilterState *nf, Error **errp)
     }
 }
 
-static void filter_impair_cleanup(NetFilterState *nf)
+static void filter_impair_finalize(Object *obj)
 {
-    FilterImpair *s = FILTER_IMPAIR(nf);
+    FilterImpair *s = FILTER_IMPAIR(obj);
 
     for (int i = 0; i < ARRAY_SIZE(s->lane); i++) {
         Lane *lane = &s->lane[i];
@@ -442,19 +441,6 @@ static void filter_impair_class_init(ObjectClass *oc, RdmaClassData data)
         "start of the random sequence that chooses frames for faults");
 
     nfc->setup = filter_impair_setup;
-    nfc->cleanup = filter_impair_cleanup;
     nfc->status_changed = filter_impair_status_changed;
     nfc->receive_iov = filter_impair_receive_iov;
 }
-
-static const TypeInfo filter_impair_types[] = {
-    {
-        .name = TYPE_FILTER_IMPAIR,
-        .parent = TYPE_NETFILTER,
-        .instance_size = sizeof(FilterImpair),
-        .instance_init = filter_impair_init,
-        .class_init = filter_impair_class_init,
-    },
-};
-
-DEFINE_TYPES(filter_impair_types)

@@ -34,6 +34,9 @@ struct FilterRdmaRoce {
     RdmaRoceNet *net;
 };
 
+OBJECT_DEFINE_SIMPLE_TYPE(FilterRdmaRoce, filter_rdma_roce, FILTER_RDMA_ROCE,
+                          NETFILTER)
+
 struct RdmaRoceNet {
     const RdmaRoceNetOps *ops;
     void *opaque;
@@ -250,10 +253,9 @@ static void filter_rdma_roce_cork(NetFilterState *nf, bool cork)
 }
 
 /* Also called when the netdev is removed, which removes its filters. */
-static void filter_rdma_roce_cleanup(NetFilterState *nf)
+static void filter_rdma_roce_finalize(Object *obj)
 {
-    FilterRdmaRoce *f = FILTER_RDMA_ROCE(nf);
-    RdmaRoceNet *net = f->net;
+    RdmaRoceNet *net = FILTER_RDMA_ROCE(obj)->net;
 
     if (net) {
         NetClientState *nc = roce_net_client(net);
@@ -268,23 +270,17 @@ static void filter_rdma_roce_cleanup(NetFilterState *nf)
     }
 }
 
+static void filter_rdma_roce_init(Object *obj)
+{
+}
+
 static void filter_rdma_roce_class_init(ObjectClass *oc, RdmaClassData data)
 {
     NetFilterClass *nfc = NETFILTER_CLASS(oc);
 
-    nfc->cleanup = filter_rdma_roce_cleanup;
     nfc->receive_iov = filter_rdma_roce_receive_iov;
     nfc->cork = filter_rdma_roce_cork;
 }
-
-static const TypeInfo filter_rdma_roce_types[] = {
-    {
-        .name = TYPE_FILTER_RDMA_ROCE,
-        .parent = TYPE_NETFILTER,
-        .class_init = filter_rdma_roce_class_init,
-        .instance_size = sizeof(FilterRdmaRoce),
-    },
-};
 
 /* The port */
 
@@ -503,5 +499,3 @@ void rdma_roce_net_free(RdmaRoceNet *net)
     g_free(net->netdev_id);
     g_free(net);
 }
-
-DEFINE_TYPES(filter_rdma_roce_types)

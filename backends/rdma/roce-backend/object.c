@@ -14,6 +14,8 @@
 #include "int.h"
 #include "../trace.h"
 
+OBJECT_DEFINE_SIMPLE_TYPE(RdmaRoce, rdma_roce, RDMA_BACKEND_ROCE, RDMA_BACKEND)
+
 #define ROCE_MAX_RD_ATOMIC 16
 #define ROCE_MAX_GIDS 256
 
@@ -284,16 +286,3 @@ static void rdma_roce_class_init(ObjectClass *oc, RdmaClassData data)
 
     rdma_roce_add_properties(oc);
 }
-
-static const TypeInfo rdma_roce_types[] = {
-    {
-        .name = TYPE_RDMA_BACKEND_ROCE,
-        .parent = TYPE_RDMA_BACKEND,
-        .instance_size = sizeof(RdmaRoce),
-        .instance_init = rdma_roce_init,
-        .instance_finalize = rdma_roce_finalize,
-        .class_init = rdma_roce_class_init,
-    },
-};
-
-DEFINE_TYPES(rdma_roce_types)

@@ -12,6 +12,7 @@
 #include "qemu/bswap.h"
 #include "qemu/cutils.h"
 #include "qemu/log.h"
+#include "net/checksum.h"
 #include "int.h"
 
 /* Attributes and offsets of their fields (IBTA 12.6.5, 12.8.1, 12.11.1) */
@@ -113,17 +114,6 @@ bool verbs_mad_may_send(RdmaVerbs *v, const VerbsMad *mad, uint64_t length)
 #define IPV4_LEN 20
 #define IP_PROTO_UDP 17
 
-static uint16_t ipv4_checksum(const uint8_t header[IPV4_LEN])
-{
-    uint32_t sum = 0;
-
-    for (int i = 0; i < IPV4_LEN; i += 2) {
-        sum += lduw_be_p(header + i);
-    }
-    sum = (sum & 0xffff) + (sum >> 16);
-    return ~(sum + (sum >> 16));
-}
-
 void verbs_mad_put_grh(uint8_t grh[VERBS_GRH_LEN], const VerbsMad *mad,
                        const uint8_t dgid[RDMA_GID_LEN])
 {
@@ -141,7 +131,7 @@ void verbs_mad_put_grh(uint8_t grh[VERBS_GRH_LEN], const VerbsMad *mad,
         ip[9] = IP_PROTO_UDP;
         memcpy(ip + 12, mad->gid + 12, 4);
         memcpy(ip + 16, dgid + 12, 4);
-        stw_be_p(ip + 10, ipv4_checksum(ip));
+        stw_be_p(ip + 10, net_raw_checksum(ip, IPV4_LEN));
     } else {
         stl_be_p(grh, 6u << 28 | (uint32_t)mad->traffic_class << 20 |
                       (mad->flow_label & 0xfffff));

@@ -19,6 +19,8 @@
 #include "system/rdma-setting.h"
 #include "int.h"
 
+OBJECT_DEFINE_SIMPLE_TYPE(RdmaVerbs, verbs, RDMA_BACKEND_VERBS, RDMA_BACKEND)
+
 /* The machine's memory */
 
 static bool can_map(MemoryRegion *mr)
@@ -383,16 +385,3 @@ static void verbs_class_init(ObjectClass *oc, RdmaClassData data)
         "what to do for the guest's GIDs: match them with those of the host, "
         "or add them (default: match)");
 }
-
-static const TypeInfo rdma_verbs_types[] = {
-    {
-        .name = TYPE_RDMA_BACKEND_VERBS,
-        .parent = TYPE_RDMA_BACKEND,
-        .instance_size = sizeof(RdmaVerbs),
-        .instance_init = verbs_init,
-        .instance_finalize = verbs_finalize,
-        .class_init = verbs_class_init,
-    },
-};
-
-DEFINE_TYPES(rdma_verbs_types)
