@@ -66,22 +66,17 @@ static int rdma_roce_create_qp(RdmaBackend *rb, RdmaQpInitAttr *init)
     return roce_qp_create(rdma_roce_engine(rb), init);
 }
 
-/*
- * A QP is about to leave its state. It may have completed messages that only
- * the next turn would acknowledge, and their sender would retransmit in vain.
- */
-static void respond(RdmaBackend *rb)
-{
-    RDMA_BACKEND_GET_CLASS(rb)->run(rb);
-}
-
 static int rdma_roce_modify_qp(RdmaBackend *rb, uint32_t qpn,
                                uint32_t attr_mask, const RdmaQpAttr *attr)
 {
     RCU_READ_LOCK_GUARD();
     if ((attr_mask & RDMA_QP_STATE) && (attr->qp_state == RDMA_QPS_RESET ||
                                         attr->qp_state == RDMA_QPS_ERR)) {
-        respond(rb);
+        /*
+         * The QP may have completed messages that only the next turn would
+         * acknowledge, and their sender would retransmit in vain.
+         */
+        rdma_roce_run(rb);
     }
     return roce_qp_modify(rdma_roce_engine(rb), qpn, attr_mask, attr);
 }
@@ -105,7 +100,7 @@ static int rdma_roce_destroy(RdmaBackend *rb, RdmaObjectType type, uint32_t id)
     case RDMA_OBJECT_SRQ:
         return roce_srq_destroy(e, id);
     case RDMA_OBJECT_QP:
-        respond(rb);
+        rdma_roce_run(rb);      /* as before a QP is modified */
         return roce_qp_destroy(e, id);
     default:
         return 0;

@@ -105,7 +105,7 @@ void rdma_roce_run_begin(RdmaRoce *r);
 /* Stop them, and wait for the iothread. Without the lock; shm is closed. */
 void rdma_roce_run_end(RdmaRoce *r);
 /* Run the engine: frames, timers, and sends as far as the netdev takes them. */
-void rdma_roce_run(RdmaRoce *r);
+void rdma_roce_run(RdmaBackend *rb);
 /*
  * Have the engine run after the thread has left the backend, unless it runs
  * before.

@@ -237,12 +237,6 @@ static void rdma_roce_set_port(RdmaBackend *rb, bool up)
     roce_net_changed(r);
 }
 
-/* Send at once, as the bottom half would delay the first frame. */
-static void rdma_roce_run_now(RdmaBackend *rb)
-{
-    rdma_roce_run(container_of(rb, RdmaRoce, parent_obj));
-}
-
 /* The object */
 
 static void rdma_roce_complete(UserCreatable *uc, Error **errp)
@@ -281,7 +275,8 @@ static void rdma_roce_class_init(ObjectClass *oc, RdmaClassData data)
     rbc->info_str = rdma_roce_info_str;
     rbc->query_port = rdma_roce_query_port;
     rbc->set_port = rdma_roce_set_port;
-    rbc->run = rdma_roce_run_now;
+    /* Send at once, as the bottom half would delay the first frame. */
+    rbc->run = rdma_roce_run;
     rdma_roce_ctrl_class_init(rbc);
 
     rdma_roce_add_properties(oc);

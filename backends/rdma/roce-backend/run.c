@@ -246,9 +246,9 @@ static void roce_run_engine(RdmaRoce *r)
     roce_arm_timer(r, now);
 }
 
-void rdma_roce_run(RdmaRoce *r)
+void rdma_roce_run(RdmaBackend *rb)
 {
-    RdmaBackend *rb = &r->parent_obj;
+    RdmaRoce *r = container_of(rb, RdmaRoce, parent_obj);
 
     if (r->running && !r->in_engine) {
         if (roce_turn_work(r) >= RDMA_TURN_BUDGET) {
@@ -327,7 +327,7 @@ static void roce_bh(void *opaque)
         /* The timer fired while another thread had entered. */
         r->armed = ROCE_NO_DEADLINE;
     }
-    rdma_roce_run(r);
+    rdma_roce_run(&r->parent_obj);
     rdma_backend_leave(&r->parent_obj);
 }
 
@@ -351,7 +351,7 @@ static void roce_timer(void *opaque)
 
     if (roce_enter_event(r)) {
         r->armed = ROCE_NO_DEADLINE;
-        rdma_roce_run(r);
+        rdma_roce_run(&r->parent_obj);
         rdma_backend_leave(&r->parent_obj);
     }
 }
@@ -387,7 +387,7 @@ static void roce_rx_leave(RdmaRoce *r)
 {
     if (!r->ran_on_rx) {
         r->ran_on_rx = true;
-        rdma_roce_run(r);
+        rdma_roce_run(&r->parent_obj);
     } else if (r->woken) {
         qemu_bh_schedule(r->bh);
     }
@@ -499,7 +499,7 @@ static void roce_shm_ready(void *opaque)
         /* In a nested event loop */
         rdma_backend_put_off(&r->parent_obj, ROCE_PENDING_RUN);
     } else {
-        rdma_roce_run(r);
+        rdma_roce_run(&r->parent_obj);
     }
 }
 

@@ -23,16 +23,10 @@ static void queue_ready(RdmaVerbs *v, VerbsCq *cq)
     }
 }
 
-void verbs_cq_schedule(RdmaVerbs *v, VerbsCq *cq)
+static void remove_ready(RdmaVerbs *v, void *obj)
 {
-    queue_ready(v, cq);
-    if (v->running) {
-        qemu_bh_schedule(v->cq_bh);
-    }
-}
+    VerbsCq *cq = obj;
 
-static void remove_ready(RdmaVerbs *v, VerbsCq *cq)
-{
     if (QTAILQ_IN_USE(cq, next)) {
         QTAILQ_REMOVE(&v->ready_cqs, cq, next);
     }
@@ -105,7 +99,7 @@ static void cq_bh(void *opaque)
     }
     rdma_backend_enter(rb);
     run_ready(v);
-    verbs_pull_run(v);
+    verbs_pull_run(rb);
     rdma_backend_leave(rb);
 }
 
@@ -174,12 +168,10 @@ static int host_destroy_cq(RdmaVerbs *v, void *obj)
 
 static void cq_created(RdmaVerbs *v, void *cq, void *attr)
 {
-    verbs_cq_schedule(v, cq);
-}
-
-static void cq_destroy_begins(RdmaVerbs *v, void *cq)
-{
-    remove_ready(v, cq);
+    queue_ready(v, cq);
+    if (v->running) {
+        qemu_bh_schedule(v->cq_bh);
+    }
 }
 
 static void obj_free(RdmaVerbs *v, void *obj)
@@ -193,7 +185,7 @@ const VerbsKind verbs_cq_kind = {
     .create = host_create_cq,
     .destroy = host_destroy_cq,
     .created = cq_created,
-    .destroy_begins = cq_destroy_begins,
+    .destroy_begins = remove_ready,
     .free = obj_free,
 };
 
@@ -211,19 +203,13 @@ static int create_cq(RdmaBackend *rb, uint32_t cqn, uint32_t cqe)
     return verbs_obj_create(v, &verbs_cq_kind, cq, cqn);
 }
 
-typedef struct ResizeJob {
-    VerbsJob job;
-    uint32_t cqe;
-} ResizeJob;
-
 static int resize_work(VerbsJob *job)
 {
-    ResizeJob *j = container_of(job, ResizeJob, job);
     VerbsCq *cq = job->obj;
-    int ret = ibv_resize_cq(cq->cq, j->cqe);
+    int ret = ibv_resize_cq(cq->cq, job->arg);
 
     /* A device that cannot resize may have made a CQ that is deep enough. */
-    if ((ret == ENOSYS || ret == EOPNOTSUPP) && cq->cq->cqe >= j->cqe) {
+    if ((ret == ENOSYS || ret == EOPNOTSUPP) && cq->cq->cqe >= job->arg) {
         ret = 0;
     }
     return -ret;
@@ -231,22 +217,21 @@ static int resize_work(VerbsJob *job)
 
 static const VerbsJobOps resize_ops = {
     .work = resize_work,
-    .size = sizeof(ResizeJob),
 };
 
 static int resize_cq(RdmaBackend *rb, uint32_t cqn, uint32_t cqe)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    ResizeJob *j;
+    VerbsJob *job;
     int ret;
 
-    j = verbs_job_command(v, &resize_ops, verbs_get_live(v->cqs, cqn), NULL,
-                          &ret);
-    if (!j) {
+    job = verbs_job_command(v, &resize_ops, verbs_get_live(v->cqs, cqn), NULL,
+                            &ret);
+    if (!job) {
         return ret;
     }
-    j->cqe = cqe;
-    return verbs_job_begin(&j->job);
+    job->arg = cqe;
+    return verbs_job_begin(job);
 }
 
 /* Protection domains */

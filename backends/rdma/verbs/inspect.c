@@ -107,8 +107,8 @@ static int inspect_gid(RdmaVerbs *v, uint32_t index, RdmaGidInspection *out)
     return 0;
 }
 
-static int inspect(RdmaBackend *rb, RdmaObjectType what, uint32_t id,
-                   RdmaInspection *out)
+int verbs_inspect(RdmaBackend *rb, RdmaObjectType what, uint32_t id,
+                  RdmaInspection *out)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
 
@@ -124,9 +124,4 @@ static int inspect(RdmaBackend *rb, RdmaObjectType what, uint32_t id,
     default:
         return -EINVAL;
     }
-}
-
-void verbs_inspect_class_init(RdmaBackendClass *rbc)
-{
-    rbc->inspect = inspect;
 }

@@ -297,6 +297,7 @@ struct VerbsJob {
     RdmaVerbs *v;
     void *obj;                      /* what it works on */
     const VerbsKind *kind;          /* for obj.c: of @obj */
+    uint32_t arg;                   /* of the command */
     int ret;
     /* for job.c */
     bool finished;
@@ -330,12 +331,6 @@ void *verbs_job_command(RdmaVerbs *v, const VerbsJobOps *ops, void *obj,
                         void *out, int *ret);
 /* Begin the command. Returns -EINPROGRESS. */
 int verbs_job_begin(VerbsJob *job);
-/*
- * An abandoned command has a job that is about to destroy or change the object
- * of this command. Returns -EINPROGRESS; the device repeats the command when
- * that job is done.
- */
-int verbs_job_await_others(RdmaVerbs *v);
 /*
  * Cancel a job whose done() was not called yet. The worker undoes it before any
  * job that starts after this call.
@@ -534,8 +529,6 @@ void verbs_cq_fail(RdmaVerbs *v, uint32_t cqn);
 bool verbs_cqs_init(RdmaVerbs *v, Error **errp);
 void verbs_cqs_free(RdmaVerbs *v);
 void verbs_cqs_set_running(RdmaVerbs *v, bool running);
-/* Have the bottom half poll the CQ. */
-void verbs_cq_schedule(RdmaVerbs *v, VerbsCq *cq);
 void verbs_cq_class_init(RdmaBackendClass *rbc);
 
 /* mr.c: regions and windows */
@@ -644,13 +637,17 @@ void verbs_counters_class_init(RdmaBackendClass *rbc);
 RdmaQpState verbs_qp_state(const VerbsQp *qp);
 /* Note the attributes of @qp that the guest has set. */
 void verbs_qp_note(VerbsQp *qp, uint32_t mask, const RdmaQpAttr *attr);
-void verbs_inspect_class_init(RdmaBackendClass *rbc);
+/* As RdmaBackendClass.inspect */
+int verbs_inspect(RdmaBackend *rb, RdmaObjectType what, uint32_t id,
+                  RdmaInspection *out);
 
 /* mcast.c: multicast groups */
 
 /* Worker: the QP is about to be destroyed. 0 or a negative errno. */
 int verbs_mcast_leave_all(RdmaVerbs *v, VerbsQp *qp);
-void verbs_mcast_class_init(RdmaBackendClass *rbc);
+/* As RdmaBackendClass.set_mcast */
+int verbs_set_mcast(RdmaBackend *rb, uint32_t qpn,
+                    const uint8_t gid[RDMA_GID_LEN], bool attach);
 
 /* kick.c: queues of the guest that may have work */
 
@@ -663,7 +660,8 @@ void verbs_pull_again(RdmaVerbs *v, uint32_t key);
 void verbs_pull_soon(RdmaVerbs *v, RdmaQueue queue, uint32_t id);
 /* The QP has changed its state or can be used again: pull from its queues. */
 void verbs_pull_qp(RdmaVerbs *v, VerbsQp *qp);
-void verbs_kick_class_init(RdmaBackendClass *rbc);
+/* As RdmaBackendClass.kick */
+void verbs_kick(RdmaBackend *rb, RdmaQueue queue, uint32_t id);
 
 /* post.c: work requests for the host */
 
@@ -690,8 +688,8 @@ bool verbs_post_recv_host(struct ibv_qp *qp, struct ibv_srq *srq,
 
 /* pull.c: pulls work requests of the guest for the host */
 
-void verbs_pull_run(RdmaVerbs *v);
-void verbs_pull_class_init(RdmaBackendClass *rbc);
+/* As RdmaBackendClass.run */
+void verbs_pull_run(RdmaBackend *rb);
 
 /* event.c: asynchronous events of the host */
 

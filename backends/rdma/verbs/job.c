@@ -216,21 +216,6 @@ int verbs_job_begin(VerbsJob *job)
     return -EINPROGRESS;
 }
 
-static int await_work(VerbsJob *job)
-{
-    return 0;
-}
-
-/* Jobs are done in order, so when this one is, the others are. */
-static const VerbsJobOps await_ops = {
-    .work = await_work,
-};
-
-int verbs_job_await_others(RdmaVerbs *v)
-{
-    return verbs_job_begin(verbs_job_new(v, &await_ops, NULL));
-}
-
 bool verbs_job_lookup(RdmaVerbs *v, const VerbsJobOps *ops,
                       const VerbsKind *kind, void *out, int *ret)
 {

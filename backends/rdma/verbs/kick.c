@@ -31,7 +31,7 @@ static VerbsWq *find_wq(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
     return !qp ? NULL : queue == RDMA_SQ ? &qp->sq : &qp->rq;
 }
 
-static void kick(RdmaBackend *rb, RdmaQueue queue, uint32_t id)
+void verbs_kick(RdmaBackend *rb, RdmaQueue queue, uint32_t id)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     VerbsWq *wq = find_wq(v, queue, id);
@@ -59,9 +59,4 @@ void verbs_pull_qp(RdmaVerbs *v, VerbsQp *qp)
     qp->rq.may_have_work = !qp->init.has_srq;
     add_queue(v, RDMA_SQ, qp->init.qpn);
     qemu_bh_schedule(v->cq_bh);
-}
-
-void verbs_kick_class_init(RdmaBackendClass *rbc)
-{
-    rbc->kick = kick;
 }

@@ -115,8 +115,8 @@ int verbs_mcast_leave_all(RdmaVerbs *v, VerbsQp *qp)
     return ret;
 }
 
-static int set_mcast(RdmaBackend *rb, uint32_t qpn,
-                     const uint8_t gid[RDMA_GID_LEN], bool attach)
+int verbs_set_mcast(RdmaBackend *rb, uint32_t qpn,
+                    const uint8_t gid[RDMA_GID_LEN], bool attach)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     McastJob *j;
@@ -129,9 +129,4 @@ static int set_mcast(RdmaBackend *rb, uint32_t qpn,
     }
     memcpy(j->gid.raw, gid, RDMA_GID_LEN);
     return verbs_job_begin(&j->job);
-}
-
-void verbs_mcast_class_init(RdmaBackendClass *rbc)
-{
-    rbc->set_mcast = set_mcast;
 }

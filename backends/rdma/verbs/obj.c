@@ -105,6 +105,15 @@ static VerbsJob *destroy_job(RdmaVerbs *v, const VerbsKind *kind,
     return job_new(v, &destroy_ops, kind, obj);
 }
 
+static int await_work(VerbsJob *job)
+{
+    return 0;
+}
+
+static const VerbsJobOps await_ops = {
+    .work = await_work,
+};
+
 int verbs_obj_destroy(RdmaVerbs *v, const VerbsKind *kind, uint32_t num)
 {
     VerbsObj *obj = verbs_get(table_of(v, kind), num);
@@ -117,7 +126,11 @@ int verbs_obj_destroy(RdmaVerbs *v, const VerbsKind *kind, uint32_t num)
         return 0;
     }
     if (obj->destroying) {
-        return verbs_job_await_others(v);
+        /*
+         * An abandoned command has a job for it. Jobs are done in order, so
+         * that one is done when this one is.
+         */
+        return verbs_job_begin(verbs_job_new(v, &await_ops, NULL));
     }
     return verbs_job_begin(destroy_job(v, kind, obj));
 }

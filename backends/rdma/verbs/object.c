@@ -367,15 +367,15 @@ static void verbs_class_init(ObjectClass *oc, RdmaClassData data)
     rbc->info_str = verbs_info_str;
     rbc->query_port = verbs_query_port;
     rbc->add_gid = verbs_gid_add;
+    rbc->inspect = verbs_inspect;
+    rbc->set_mcast = verbs_set_mcast;
+    rbc->kick = verbs_kick;
+    rbc->run = verbs_pull_run;
     verbs_cq_class_init(rbc);
     verbs_mr_class_init(rbc);
     verbs_srq_class_init(rbc);
     verbs_qp_class_init(rbc);
     verbs_counters_class_init(rbc);
-    verbs_inspect_class_init(rbc);
-    verbs_mcast_class_init(rbc);
-    verbs_kick_class_init(rbc);
-    verbs_pull_class_init(rbc);
 
     rdma_settings_add(oc, settings, ARRAY_SIZE(settings));
     object_class_property_add_enum(oc, "gid-mode", "RdmaGidMode",

@@ -95,8 +95,9 @@ static uint32_t take_slice(uint32_t *budget)
     return slice;
 }
 
-void verbs_pull_run(RdmaVerbs *v)
+void verbs_pull_run(RdmaBackend *rb)
 {
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     struct {
         uint32_t key;
         VerbsQp *qp;                /* if both are NULL, it is gone */
@@ -142,14 +143,4 @@ void verbs_pull_run(RdmaVerbs *v)
     if (!g_queue_is_empty(&v->pull_order)) {
         qemu_bh_schedule(v->cq_bh);
     }
-}
-
-static void run(RdmaBackend *rb)
-{
-    verbs_pull_run(RDMA_BACKEND_VERBS(rb));
-}
-
-void verbs_pull_class_init(RdmaBackendClass *rbc)
-{
-    rbc->run = run;
 }

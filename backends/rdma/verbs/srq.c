@@ -93,16 +93,10 @@ static int create_srq(RdmaBackend *rb, const RdmaSrqAttr *attr)
     return verbs_obj_create(v, &verbs_srq_kind, srq, attr->srqn);
 }
 
-typedef struct LimitJob {
-    VerbsJob job;
-    uint32_t limit;
-} LimitJob;
-
 static int limit_work(VerbsJob *job)
 {
-    LimitJob *j = container_of(job, LimitJob, job);
     VerbsSrq *srq = job->obj;
-    struct ibv_srq_attr attr = { .srq_limit = j->limit };
+    struct ibv_srq_attr attr = { .srq_limit = job->arg };
 
     return -ibv_modify_srq(srq->srq, &attr, IBV_SRQ_LIMIT);
 }
@@ -119,34 +113,30 @@ static void limit_done(VerbsJob *job)
 static const VerbsJobOps limit_ops = {
     .work = limit_work,
     .done = limit_done,
-    .size = sizeof(LimitJob),
 };
 
 static int query_work(VerbsJob *job)
 {
-    LimitJob *j = container_of(job, LimitJob, job);
     VerbsSrq *srq = job->obj;
     struct ibv_srq_attr attr = {};
     int ret = ibv_query_srq(srq->srq, &attr);
 
-    j->limit = attr.srq_limit;
+    job->arg = attr.srq_limit;
     return -ret;
 }
 
 static void query_take(VerbsJob *job, void *out)
 {
-    LimitJob *j = container_of(job, LimitJob, job);
     VerbsSrq *srq = job->obj;
     RdmaSrqAttr *attr = out;
 
     attr->srqn = srq->obj.num;
-    attr->limit = srq->limit ?: j->limit;
+    attr->limit = srq->limit ?: job->arg;
 }
 
 static const VerbsJobOps query_ops = {
     .work = query_work,
     .take = query_take,
-    .size = sizeof(LimitJob),
 };
 
 /* A command with @ops for an SRQ: set its limit, or query it. */
@@ -154,15 +144,15 @@ static int command(RdmaBackend *rb, const VerbsJobOps *ops, uint32_t srqn,
                    uint32_t limit, RdmaSrqAttr *out)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    LimitJob *j;
+    VerbsJob *job;
     int ret;
 
-    j = verbs_job_command(v, ops, verbs_get_live(v->srqs, srqn), out, &ret);
-    if (!j) {
+    job = verbs_job_command(v, ops, verbs_get_live(v->srqs, srqn), out, &ret);
+    if (!job) {
         return ret;
     }
-    j->limit = limit;
-    return verbs_job_begin(&j->job);
+    job->arg = limit;
+    return verbs_job_begin(job);
 }
 
 static int set_srq_limit(RdmaBackend *rb, uint32_t srqn, uint32_t limit)
