@@ -31,12 +31,6 @@ static const RdmaRamTable *get_table(const RdmaRam *ram)
     return qatomic_rcu_read(&ram->table) ?: &no_table;
 }
 
-/* Xen maps RAM in small pieces, so that all of it cannot stay mapped. */
-static bool may_keep(const MemoryRegion *mr)
-{
-    return mr->ram && !xen_enabled();
-}
-
 typedef struct Scan {
     AddressSpace *as;
     GArray *ranges;
@@ -48,7 +42,8 @@ static bool add_range(Int128 start, Int128 len, const MemoryRegion *mr,
     Scan *scan = opaque;
     RamRange range = { .addr = int128_get64(start) };
 
-    if (!may_keep(mr)) {
+    /* Xen maps RAM in small pieces, so that all of it cannot stay mapped. */
+    if (!mr->ram || xen_enabled()) {
         return false;
     }
     address_space_cache_init(&range.cache, scan->as, range.addr,

@@ -15,7 +15,6 @@
 #include "net/filter.h"
 #include "net/vhost_net.h"
 #include "hw/core/qdev.h"
-#include "qom/object_interfaces.h"
 #include "system/rdma-backend.h"
 #include "system/rdma-series.h"
 #include "rdma/roce.h"
@@ -40,8 +39,7 @@ OBJECT_DEFINE_SIMPLE_TYPE(FilterRdmaRoce, filter_rdma_roce, FILTER_RDMA_ROCE,
 struct RdmaRoceNet {
     const RdmaRoceNetOps *ops;
     void *opaque;
-    char *netdev_id;
-    uint32_t mtu;
+    RdmaRoceNetConf user;
     bool has_mac;
     MACAddr mac;
     MACAddr nic_mac;                /* shared: the last one of the NIC */
@@ -260,7 +258,7 @@ static void filter_rdma_roce_finalize(Object *obj)
     if (net) {
         NetClientState *nc = roce_net_client(net);
 
-        trace_rdma_roce_net_removed(net->netdev_id);
+        trace_rdma_roce_net_removed(net->user.netdev_id);
         if (nc) {
             nc->peer = NULL;
         }
@@ -309,10 +307,10 @@ static int roce_net_find_host_mtu(Object *obj, void *opaque)
 
 static uint32_t roce_net_mtu(RdmaRoceNet *net)
 {
-    FindHostMtu find = { .netdev_id = net->netdev_id };
+    FindHostMtu find = { .netdev_id = net->user.netdev_id };
 
-    if (net->mtu) {
-        return net->mtu;
+    if (net->user.mtu) {
+        return net->user.mtu;
     }
     if (net->shared) {
         object_child_foreach_recursive(object_get_root(),
@@ -407,23 +405,18 @@ static bool roce_net_usable(const char *id, NetClientState *netdev,
 
 static bool roce_net_share(RdmaRoceNet *net, Object *owner, Error **errp)
 {
-    Object *obj = object_new(TYPE_FILTER_RDMA_ROCE);
-    bool ok;
-
     /* The netdev unparents its filters when it is removed. */
-    object_property_add_child(owner, "netfilter[*]", obj);
-    object_property_set_str(obj, "netdev", net->netdev_id, &error_abort);
-    object_property_set_str(obj, "queue", "tx", &error_abort);
-    ok = user_creatable_complete(USER_CREATABLE(obj), errp);
-    if (ok) {
+    Object *obj = object_new_with_props(TYPE_FILTER_RDMA_ROCE, owner,
+                                        "netfilter[*]", errp,
+                                        "netdev", net->user.netdev_id,
+                                        "queue", "tx", NULL);
+
+    if (obj) {
         net->filter = FILTER_RDMA_ROCE(obj);
         net->filter->net = net;
         net->shared = true;
-    } else {
-        object_unparent(obj);
     }
-    object_unref(obj);
-    return ok;
+    return obj;
 }
 
 RdmaRoceNet *rdma_roce_net_new(const RdmaRoceNetConf *conf,
@@ -445,15 +438,13 @@ RdmaRoceNet *rdma_roce_net_new(const RdmaRoceNetConf *conf,
     net = g_new0(RdmaRoceNet, 1);
     net->ops = ops;
     net->opaque = opaque;
-    net->netdev_id = g_strdup(conf->netdev_id);
+    net->user = *conf;
     net->netdev = netdev;
-    net->mtu = conf->mtu;
     net->mac = conf->mac;
     net->has_mac = !buffer_is_zero(&conf->mac, sizeof(conf->mac));
 
     if (netdev->peer) {
         if (!roce_net_share(net, conf->owner, errp)) {
-            g_free(net->netdev_id);
             g_free(net);
             return NULL;
         }
@@ -469,7 +460,8 @@ RdmaRoceNet *rdma_roce_net_new(const RdmaRoceNetConf *conf,
     qemu_macaddr_default_if_unset(&net->mac);
     net->conf.macaddr = net->mac;
     net->nic = qemu_new_nic(&roce_nic_info, &net->conf,
-                            object_get_typename(conf->owner), conf->name,
+                            object_get_typename(conf->owner),
+                            object_get_canonical_path_component(conf->owner),
                             &net->guard, net);
     nc = roce_net_client(net);
     if (net->shared) {
@@ -479,7 +471,7 @@ RdmaRoceNet *rdma_roce_net_new(const RdmaRoceNetConf *conf,
     QLIST_INSERT_HEAD(&roce_nets, net, next);
     net->notifier.notify = roce_net_notify;
     qemu_add_net_client_notifier(&net->notifier);
-    trace_rdma_roce_net_attach(net->netdev_id,
+    trace_rdma_roce_net_attach(net->user.netdev_id,
                                net->shared ? net->netdev->peer->name : "-",
                                net->netdev->vnet_hdr_len);
     return net;
@@ -496,6 +488,5 @@ void rdma_roce_net_free(RdmaRoceNet *net)
     if (net->nic) {
         qemu_del_nic(net->nic);
     }
-    g_free(net->netdev_id);
     g_free(net);
 }

@@ -40,11 +40,13 @@ typedef struct RdmaRoceNetOps {
     void (*changed)(void *opaque);
 } RdmaRoceNetOps;
 
-/* The user's settings; with zeroes the netdev decides. */
+/*
+ * The user's settings; with zeroes the netdev decides. What it points to lasts
+ * as long as the RdmaRoceNet.
+ */
 typedef struct RdmaRoceNetConf {
     Object *owner;                  /* parent of the filter, model of the NIC */
     const char *netdev_id;
-    const char *name;               /* of the net client, or NULL */
     uint32_t mtu;                   /* bytes of IP packet */
     MACAddr mac;
 } RdmaRoceNetConf;

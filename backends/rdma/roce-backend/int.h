@@ -47,7 +47,7 @@ struct RdmaRoce {
     bool shm_icrc;
     uint32_t shm_poll_max;          /* ns */
 
-    /* while a device is attached */
+    /* while a device is attached; attach() clears all from here on */
     RoceEngine *engine;
     RdmaRoceNet *net;
     RdmaRoceShm *shm;               /* NULL: none */
@@ -81,12 +81,6 @@ struct RdmaRoce {
 static inline RoceEngine *rdma_roce_engine(RdmaBackend *rb)
 {
     return container_of(rb, RdmaRoce, parent_obj)->engine;
-}
-
-/* The highest number of an MR or a window */
-static inline uint32_t rdma_roce_max_mrn(const RdmaBackend *rb)
-{
-    return rb->limits.max_mr + rb->limits.max_mw;
 }
 
 /* ctrl.c: objects and work requests */

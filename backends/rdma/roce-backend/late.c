@@ -83,6 +83,5 @@ void rdma_roce_late_begin(RdmaRoce *r)
 
 void rdma_roce_late_end(RdmaRoce *r)
 {
-    qemu_bh_delete(r->late.bh);
-    r->late.bh = NULL;
+    g_clear_pointer(&r->late.bh, qemu_bh_delete);
 }

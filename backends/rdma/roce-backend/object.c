@@ -108,13 +108,14 @@ static bool rdma_roce_attach(RdmaBackend *rb, Error **errp)
     RdmaRoceNetConf conf = {
         .owner = OBJECT(r),
         .netdev_id = r->netdev_id,
-        .name = object_get_canonical_path_component(OBJECT(r)),
         .mtu = r->mtu,
         .mac = r->mac,
     };
+    RoceOps ops = rdma_roce_ops(rb);
     RoceConfig config;
-    RoceOps ops;
 
+    /* Forget an earlier device. */
+    memset(&r->engine, 0, sizeof(*r) - offsetof(RdmaRoce, engine));
     rb->limits.max_rd_atomic = MIN(rb->limits.max_rd_atomic,
                                    ROCE_MAX_RD_ATOMIC);
     rb->limits.gid_table_len = MIN(rb->limits.gid_table_len, ROCE_MAX_GIDS);
@@ -128,14 +129,13 @@ static bool rdma_roce_attach(RdmaBackend *rb, Error **errp)
     }
     config = (RoceConfig) {
         .max_qp = rb->limits.max_qp,
-        .max_mr = rdma_roce_max_mrn(rb),
+        .max_mr = rb->limits.max_mr + rb->limits.max_mw,
         .gid_table_len = rb->limits.gid_table_len,
         .max_rd_atomic = rb->limits.max_rd_atomic,
         .max_srq = rb->limits.max_srq,
         .max_mcast_grp = rb->limits.max_mcast_grp,
         .max_mcast_qp_attach = rb->limits.max_mcast_qp_attach,
     };
-    ops = rdma_roce_ops(rb);
     r->engine = roce_new(&config, &ops, r);
     roce_set_dcqcn(r->engine, r->dcqcn_rate * 1000);
     if (r->shm_dir) {
@@ -143,9 +143,6 @@ static bool rdma_roce_attach(RdmaBackend *rb, Error **errp)
                                    &rdma_roce_shm_ops, r);
     }
     rdma_roce_run_begin(r);
-    r->running = false;
-    r->port = (RdmaRoceNetPort) { };
-    r->port_off = false;
     roce_update_port(r);
     return true;
 }
@@ -161,8 +158,7 @@ static void rdma_roce_detach(RdmaBackend *rb)
         }
     }
     rdma_roce_run_end(r);
-    rdma_roce_shm_free(r->shm);
-    r->shm = NULL;
+    g_clear_pointer(&r->shm, rdma_roce_shm_free);
     rdma_roce_net_free(r->net);
     r->net = NULL;
     roce_free(r->engine);

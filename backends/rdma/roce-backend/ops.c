@@ -122,21 +122,17 @@ static void roce_op_free_large(void *opaque, void *mem, size_t size)
     rdma_backend_free(mem, size);
 }
 
-static const RoceOps roce_ops = {
-    .map = roce_op_map,
-    .unmap = roce_op_unmap,
-    .atomic = roce_op_atomic,
-    .unchecked = roce_op_unchecked,
-    .wake = roce_op_wake,
-    .trace = roce_op_trace,
-    .free_large = roce_op_free_large,
-};
-
 RoceOps rdma_roce_ops(const RdmaBackend *rb)
 {
-    RoceOps ops = roce_ops;
-
-    ops.consumer = rb->client_ops->consumer;
-    ops.consumer_opaque = rb->client_opaque;
-    return ops;
+    return (RoceOps) {
+        .map = roce_op_map,
+        .unmap = roce_op_unmap,
+        .atomic = roce_op_atomic,
+        .unchecked = roce_op_unchecked,
+        .wake = roce_op_wake,
+        .trace = roce_op_trace,
+        .free_large = roce_op_free_large,
+        .consumer = rb->client_ops->consumer,
+        .consumer_opaque = rb->client_opaque,
+    };
 }

@@ -86,8 +86,8 @@ static void rdma_roce_get_counter(Object *obj, Visitor *v, const char *name,
         values[TIMEOUTS_LATE] = roce_timeouts_late(r->engine);
     }
     if (r->shm) {
-        values[SHM_TX_FRAMES] = rdma_roce_shm_tx_frames(r->shm);
-        values[SHM_RX_FRAMES] = rdma_roce_shm_rx_frames(r->shm);
+        rdma_roce_shm_frames(r->shm, &values[SHM_TX_FRAMES],
+                             &values[SHM_RX_FRAMES]);
     }
     rdma_backend_leave(&r->parent_obj);
     visit_type_uint64(v, name, &values[(uintptr_t)opaque], errp);

@@ -142,11 +142,6 @@ static void roce_net_bh(void *opaque)
     }
 }
 
-static void roce_update_blocked(RdmaRoce *r)
-{
-    roce_set_tx_blocked(r->engine, r->net_blocked || r->shm_blocked);
-}
-
 /*
  * The timer is only set to an earlier time. Each acknowledgement postpones a
  * deadline. An unnecessary wake-up costs less than setting the timer each time.
@@ -177,7 +172,7 @@ static void roce_transmit(RdmaRoce *r, int64_t now)
         if (!sent) {
             /* Wait until the netdev or the receiver reports that it is sent. */
             trace_rdma_roce_tx_blocked(r);
-            roce_update_blocked(r);
+            roce_set_tx_blocked(r->engine, true);
         }
         if (!rdma_roce_frames_empty(&r->deferred) ||
             rdma_backend_wanted(&r->parent_obj)) {
@@ -233,7 +228,7 @@ static void roce_run_engine(RdmaRoce *r)
                          qatomic_read(&r->net_waits);
     }
     now = rdma_roce_now();
-    roce_update_blocked(r);
+    roce_set_tx_blocked(r->engine, r->net_blocked || r->shm_blocked);
     do {
         more = roce_work_through(r, now, &shm_budget);
     } while (!more && r->shm &&
@@ -544,12 +539,6 @@ void rdma_roce_run_begin(RdmaRoce *r)
     }
     rdma_roce_late_begin(r);
     r->armed = ROCE_NO_DEADLINE;
-    r->in_engine = false;
-    r->net_blocked = false;
-    r->net_waits = false;
-    r->shm_blocked = false;
-    r->ran_on_rx = false;
-    r->rx_corked = false;
 }
 
 static void roce_no_op(void *opaque)
@@ -562,21 +551,17 @@ void rdma_roce_run_end(RdmaRoce *r)
 
     WITH_QEMU_LOCK_GUARD(&rb->lock) {
         rdma_backend_forget_pending(rb, ROCE_PENDING_RUN);
-        qemu_bh_delete(r->bh);
-        r->bh = NULL;
-        qemu_bh_delete(r->turn);
-        r->turn = NULL;
+        g_clear_pointer(&r->bh, qemu_bh_delete);
+        g_clear_pointer(&r->turn, qemu_bh_delete);
         timer_del(r->timer);
     }
     rdma_roce_late_end(r);
     if (rb->ctx) {
-        qemu_bh_delete(r->net_bh);
-        r->net_bh = NULL;
+        g_clear_pointer(&r->net_bh, qemu_bh_delete);
         /* Wait for running handlers. */
         aio_wait_bh_oneshot(rb->ctx, roce_no_op, NULL);
     }
-    timer_free(r->timer);
-    r->timer = NULL;
+    g_clear_pointer(&r->timer, timer_free);
     rdma_roce_frames_destroy(&r->deferred);
     rdma_roce_frames_destroy(&r->leaving);
 }

@@ -78,11 +78,10 @@ static int put_mr(QEMUFile *f, RdmaBackend *rb, uint32_t mrn)
     return ret;
 }
 
-static int get_mr(QEMUFile *f, RdmaBackend *rb)
+static int get_mr(QEMUFile *f, RdmaBackend *rb, uint32_t *n, char **why)
 {
     RoceMrImage image = {};
     RdmaLoaded obj = { .type = RDMA_OBJECT_MR, .mr = &image.attr };
-    g_autofree char *why = NULL;
     int ret = rdma_vmstate_load(f, &vmstate_mr, &image);
 
     if (ret) {
@@ -99,18 +98,15 @@ static int get_mr(QEMUFile *f, RdmaBackend *rb)
     ret = rdma_roce_get_pages(f, &image.attr.pages, image.attr.npages) ?:
           rdma_roce_get_pages(f, &image.pending_pages, image.pending_npages);
     if (!ret) {
-        ret = roce_import_mr(rdma_roce_engine(rb), &image, &why);
-        if (ret) {
-            error_report("rdma-roce: bad memory region %u in the migration "
-                         "stream: %s", image.attr.mrn, why);
-        }
+        *n = image.attr.mrn;
+        ret = roce_import_mr(rdma_roce_engine(rb), &image, why);
     }
     roce_mr_image_clear(&image);
     return ret;
 }
 
 const RoceObjectList rdma_roce_mrs =
-    ROCE_OBJECT_LIST("rdma-roce memory regions", roce_next_mr, put_mr, get_mr);
+    ROCE_OBJECT_LIST("memory region", roce_next_mr, put_mr, get_mr);
 
 /* Memory windows */
 
@@ -144,11 +140,10 @@ static int put_mw(QEMUFile *f, RdmaBackend *rb, uint32_t mwn)
     return ret;
 }
 
-static int get_mw(QEMUFile *f, RdmaBackend *rb)
+static int get_mw(QEMUFile *f, RdmaBackend *rb, uint32_t *n, char **why)
 {
     RoceMwImage image = {};
     const RdmaLoaded obj = { .type = RDMA_OBJECT_MW, .mw = &image.attr };
-    g_autofree char *why = NULL;
     int ret = rdma_vmstate_load(f, &vmstate_mw, &image);
 
     if (ret) {
@@ -160,13 +155,9 @@ static int get_mw(QEMUFile *f, RdmaBackend *rb)
                      image.attr.type, image.attr.pdn);
         return -EINVAL;
     }
-    ret = roce_import_mw(rdma_roce_engine(rb), &image, &why);
-    if (ret) {
-        error_report("rdma-roce: bad memory window %u in the migration "
-                     "stream: %s", image.attr.mwn, why);
-    }
-    return ret;
+    *n = image.attr.mwn;
+    return roce_import_mw(rdma_roce_engine(rb), &image, why);
 }
 
 const RoceObjectList rdma_roce_mws =
-    ROCE_OBJECT_LIST("rdma-roce memory windows", roce_next_mw, put_mw, get_mw);
+    ROCE_OBJECT_LIST("memory window", roce_next_mw, put_mw, get_mw);

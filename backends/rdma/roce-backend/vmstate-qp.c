@@ -86,7 +86,7 @@ static int put_srq(QEMUFile *f, RdmaBackend *rb, uint32_t srqn)
     return ret;
 }
 
-static int get_srq(QEMUFile *f, RdmaBackend *rb)
+static int get_srq(QEMUFile *f, RdmaBackend *rb, uint32_t *n, char **why)
 {
     RdmaSrqAttr max = {
         .max_wr = rb->limits.max_srq_wr,
@@ -95,7 +95,6 @@ static int get_srq(QEMUFile *f, RdmaBackend *rb)
     SavedSrq saved = { .rb = rb };
     RoceSrqImage *image = &saved.image;
     const RdmaLoaded obj = { .type = RDMA_OBJECT_SRQ, .srq = &image->attr };
-    g_autofree char *why = NULL;
     int ret = rdma_vmstate_load(f, &vmstate_srq, &saved);
 
     if (!ret && !rb->client_ops->loaded(rb->client_opaque, &obj)) {
@@ -106,19 +105,15 @@ static int get_srq(QEMUFile *f, RdmaBackend *rb)
         ret = -EINVAL;
     }
     if (!ret) {
-        ret = roce_import_srq(rdma_roce_engine(rb), image, &max, &why);
-        if (ret) {
-            error_report("rdma-roce: bad shared receive queue %u in the "
-                         "migration stream: %s", image->attr.srqn, why);
-        }
+        *n = image->attr.srqn;
+        ret = roce_import_srq(rdma_roce_engine(rb), image, &max, why);
     }
     roce_srq_image_clear(image);
     return ret;
 }
 
 const RoceObjectList rdma_roce_srqs =
-    ROCE_OBJECT_LIST("rdma-roce shared receive queues", roce_next_srq, put_srq,
-                     get_srq);
+    ROCE_OBJECT_LIST("shared receive queue", roce_next_srq, put_srq, get_srq);
 
 /* Queue pairs */
 
@@ -126,17 +121,6 @@ typedef struct SavedQp {
     RoceQpImage image;
     const RdmaBackend *rb;          /* on load: its limits apply */
 } SavedQp;
-
-static RdmaQpCap max_cap(const RdmaBackend *rb)
-{
-    return (RdmaQpCap) {
-        .max_send_wr = rb->limits.max_qp_wr,
-        .max_recv_wr = rb->limits.max_qp_wr,
-        .max_send_sge = rb->limits.max_send_sge,
-        .max_recv_sge = rb->limits.max_recv_sge,
-        .max_inline_data = rb->limits.max_inline_data,
-    };
-}
 
 /* On load, before memory is allocated for the queues */
 static bool qp_counts_ok(void *opaque, int version_id)
@@ -292,13 +276,18 @@ static int put_qp(QEMUFile *f, RdmaBackend *rb, uint32_t qpn)
     return ret;
 }
 
-static int get_qp(QEMUFile *f, RdmaBackend *rb)
+static int get_qp(QEMUFile *f, RdmaBackend *rb, uint32_t *n, char **why)
 {
-    RdmaQpCap max = max_cap(rb);
+    RdmaQpCap max = {
+        .max_send_wr = rb->limits.max_qp_wr,
+        .max_recv_wr = rb->limits.max_qp_wr,
+        .max_send_sge = rb->limits.max_send_sge,
+        .max_recv_sge = rb->limits.max_recv_sge,
+        .max_inline_data = rb->limits.max_inline_data,
+    };
     SavedQp saved = { .rb = rb };
     RoceQpImage *image = &saved.image;
     RdmaLoaded obj = { .type = RDMA_OBJECT_QP, .qp = &image->init };
-    g_autofree char *why = NULL;
     int ret = rdma_vmstate_load(f, &vmstate_qp, &saved) ?:
               rdma_roce_get_pages(f, &image->pages, image->n_pages);
 
@@ -314,15 +303,12 @@ static int get_qp(QEMUFile *f, RdmaBackend *rb)
         ret = -EINVAL;
     }
     if (!ret) {
-        ret = roce_import_qp(rdma_roce_engine(rb), image, &max, &why);
-        if (ret) {
-            error_report("rdma-roce: bad queue pair %u in the migration "
-                         "stream: %s", image->init.qpn, why);
-        }
+        *n = image->init.qpn;
+        ret = roce_import_qp(rdma_roce_engine(rb), image, &max, why);
     }
     roce_qp_image_clear(image);
     return ret;
 }
 
 const RoceObjectList rdma_roce_qps =
-    ROCE_OBJECT_LIST("rdma-roce queue pairs", roce_next_qp, put_qp, get_qp);
+    ROCE_OBJECT_LIST("queue pair", roce_next_qp, put_qp, get_qp);

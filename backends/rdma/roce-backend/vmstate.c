@@ -40,7 +40,14 @@ int rdma_roce_get_objects(QEMUFile *f, void *pv, size_t size,
 
     /* The count needs no check: the engine refuses a number that is in use. */
     for (uint32_t i = 0; i < count && !ret; i++) {
-        ret = list->get(f, pv);
+        g_autofree char *why = NULL;
+        uint32_t n;
+
+        ret = list->get(f, pv, &n, &why);
+        if (why) {
+            error_report("rdma-roce: bad %s %u in the migration stream: %s",
+                         list->kind, n, why);
+        }
     }
     return ret;
 }

@@ -22,17 +22,20 @@
 /* All objects of a kind, as VMStateField.info: their count, then each object */
 typedef struct RoceObjectList {
     VMStateInfo info;
+    const char *kind;
     bool (*next)(const RoceEngine *e, uint32_t *n);
     int (*put)(QEMUFile *f, RdmaBackend *rb, uint32_t n);
-    int (*get)(QEMUFile *f, RdmaBackend *rb);
+    /* @why: the reason why object @n cannot be loaded, or NULL */
+    int (*get)(QEMUFile *f, RdmaBackend *rb, uint32_t *n, char **why);
 } RoceObjectList;
 
-#define ROCE_OBJECT_LIST(name_, next_, put_, get_) {    \
+#define ROCE_OBJECT_LIST(kind_, next_, put_, get_) {    \
     .info = {                                           \
-        .name = name_,                                  \
+        .name = "rdma-roce " kind_ "s",                 \
         .get = rdma_roce_get_objects,                   \
         .put = rdma_roce_put_objects,                   \
     },                                                  \
+    .kind = kind_,                                      \
     .next = next_,                                      \
     .put = put_,                                        \
     .get = get_,                                        \

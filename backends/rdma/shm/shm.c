@@ -211,8 +211,7 @@ static void remove_path(RdmaRoceShm *shm, char **path)
     if (*path && stat(*path, &st) == 0 && st.st_ino == shm->ino) {
         unlink(*path);
     }
-    g_free(*path);
-    *path = NULL;
+    g_clear_pointer(path, g_free);
 }
 
 void rdma_roce_shm_close(RdmaRoceShm *shm)
@@ -227,12 +226,8 @@ void rdma_roce_shm_close(RdmaRoceShm *shm)
     g_ptr_array_set_size(shm->inboxes, 0);
 }
 
-uint64_t rdma_roce_shm_tx_frames(const RdmaRoceShm *shm)
+void rdma_roce_shm_frames(const RdmaRoceShm *shm, uint64_t *tx, uint64_t *rx)
 {
-    return shm->tx_frames;
-}
-
-uint64_t rdma_roce_shm_rx_frames(const RdmaRoceShm *shm)
-{
-    return shm->rx_frames;
+    *tx = shm->tx_frames;
+    *rx = shm->rx_frames;
 }

@@ -108,7 +108,6 @@ bool rdma_roce_shm_receive(RdmaRoceShm *shm, uint32_t *budget);
 bool rdma_roce_shm_idle(RdmaRoceShm *shm, bool cannot_send, int64_t until);
 
 /* Frames so far by shared memory */
-uint64_t rdma_roce_shm_tx_frames(const RdmaRoceShm *shm);
-uint64_t rdma_roce_shm_rx_frames(const RdmaRoceShm *shm);
+void rdma_roce_shm_frames(const RdmaRoceShm *shm, uint64_t *tx, uint64_t *rx);
 
 #endif /* BACKENDS_RDMA_ROCE_SHM_H */

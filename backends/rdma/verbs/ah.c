@@ -84,12 +84,6 @@ static const VerbsJobOps destroy_ops = {
     .work = destroy_work,
 };
 
-/* Does no work request or job use the handle? */
-static bool is_idle(const VerbsAh *a)
-{
-    return a->users == 1;
-}
-
 VerbsAh *verbs_ah_hold(VerbsAh *a)
 {
     a->users++;
@@ -102,7 +96,7 @@ void verbs_ah_put(VerbsAh *a)
         return;
     }
     if (--a->users) {
-        if (is_idle(a)) {
+        if (a->users == 1) {
             wake(a->v, a->v->ah_waiters);
         }
         return;
@@ -174,9 +168,10 @@ static void start_create(RdmaVerbs *v, VerbsAh *a)
     verbs_job_start(a->create_job);
 }
 
-static gboolean is_idle_value(gpointer key, gpointer value, gpointer opaque)
+/* Does no work request or job use the handle? */
+static gboolean is_idle(gpointer key, gpointer value, gpointer opaque)
 {
-    return is_idle(value);
+    return ((VerbsAh *)value)->users == 1;
 }
 
 /* Is there room for one more, perhaps after dropping idle ones? */
@@ -185,7 +180,7 @@ static bool have_room(RdmaVerbs *v)
     unsigned max = MIN(MAX_AHS, MAX(v->dev.attr.max_ah, 1));
 
     if (g_hash_table_size(v->ahs) >= max) {
-        g_hash_table_foreach_remove(v->ahs, is_idle_value, NULL);
+        g_hash_table_foreach_remove(v->ahs, is_idle, NULL);
     }
     return g_hash_table_size(v->ahs) < max;
 }
@@ -258,8 +253,7 @@ void verbs_ahs_init(RdmaVerbs *v)
 
 void verbs_ahs_free(RdmaVerbs *v)
 {
-    g_hash_table_destroy(v->ahs);
-    v->ahs = NULL;
+    g_clear_pointer(&v->ahs, g_hash_table_destroy);
     g_array_free(v->ah_waiters, true);
     v->ah_waiters = NULL;
 }

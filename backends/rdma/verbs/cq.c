@@ -296,10 +296,8 @@ bool verbs_cqs_init(RdmaVerbs *v, Error **errp)
 void verbs_cqs_free(RdmaVerbs *v)
 {
     qemu_set_fd_handler(v->channel->fd, NULL, NULL, NULL);
-    ibv_destroy_comp_channel(v->channel);
-    v->channel = NULL;
-    qemu_bh_delete(v->cq_bh);
-    v->cq_bh = NULL;
+    g_clear_pointer(&v->channel, ibv_destroy_comp_channel);
+    g_clear_pointer(&v->cq_bh, qemu_bh_delete);
 }
 
 void verbs_cq_class_init(RdmaBackendClass *rbc)

@@ -189,8 +189,7 @@ int verbs_dev_destroyed(RdmaVerbs *v, int err)
 
 void verbs_dev_close(RdmaVerbs *v)
 {
-    ibv_close_device(v->dev.ctx);
-    v->dev.ctx = NULL;
+    g_clear_pointer(&v->dev.ctx, ibv_close_device);
 }
 
 static uint32_t at_most(uint32_t want, int have)

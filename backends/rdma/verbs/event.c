@@ -16,19 +16,12 @@ static void qp_event(RdmaVerbs *v, VerbsQp *qp, enum ibv_event_type type)
     if (verbs_get(v->qps, qp->init.qpn) != qp || qp->obj.destroying) {
         return;
     }
-    switch (type) {
-    case IBV_EVENT_QP_FATAL:
-    case IBV_EVENT_QP_REQ_ERR:
-    case IBV_EVENT_QP_ACCESS_ERR:
+    if (type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR ||
+        type == IBV_EVENT_QP_ACCESS_ERR) {
         qp->state = RDMA_QPS_ERR;
         verbs_pull_qp(v, qp);
-        break;
-    default:
-        break;
     }
-    verbs_raise_event(v, type == IBV_EVENT_QP_LAST_WQE_REACHED
-                         ? RDMA_EVENT_LAST_WQE_REACHED : (RdmaEventType)type,
-                      qp->init.qpn);
+    verbs_raise_event(v, (RdmaEventType)type, qp->init.qpn);
 }
 
 static void cq_event(RdmaVerbs *v, VerbsCq *cq)
@@ -38,10 +31,10 @@ static void cq_event(RdmaVerbs *v, VerbsCq *cq)
     }
 }
 
-static void srq_event(RdmaVerbs *v, VerbsSrq *srq, RdmaEventType type)
+static void srq_event(RdmaVerbs *v, VerbsSrq *srq, enum ibv_event_type type)
 {
     if (verbs_get_live(v->srqs, srq->obj.num) == srq) {
-        verbs_raise_event(v, type, srq->obj.num);
+        verbs_raise_event(v, (RdmaEventType)type, srq->obj.num);
     }
 }
 
@@ -69,11 +62,8 @@ static void handle(RdmaVerbs *v, const struct ibv_async_event *e)
         cq_event(v, e->element.cq->cq_context);
         break;
     case IBV_EVENT_SRQ_ERR:
-        srq_event(v, e->element.srq->srq_context, RDMA_EVENT_SRQ_ERR);
-        break;
     case IBV_EVENT_SRQ_LIMIT_REACHED:
-        srq_event(v, e->element.srq->srq_context,
-                  RDMA_EVENT_SRQ_LIMIT_REACHED);
+        srq_event(v, e->element.srq->srq_context, e->event_type);
         break;
     case IBV_EVENT_PORT_ACTIVE:
     case IBV_EVENT_PORT_ERR:

@@ -123,15 +123,14 @@ static void send_status_event(RdmaVerbs *v, const VerbsGidKey *key,
 
 typedef struct DelJob {
     VerbsJob job;
-    VerbsGidKey key;
-    uint32_t ifindex;
+    VerbsGid gid;
 } DelJob;
 
 static int del_work(VerbsJob *job)
 {
     DelJob *j = container_of(job, DelJob, job);
     int64_t end = qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + VANISH_MS;
-    int ret = verbs_netlink_del(j->ifindex, j->key.gid);
+    int ret = verbs_netlink_del(j->gid.added_to, j->gid.key.gid);
     bool exists = !ret;
 
     /* The next look-up must not find a GID that is about to go. */
@@ -139,7 +138,7 @@ static int del_work(VerbsJob *job)
         int err;
         g_autoptr(HostGids) table = host_gids_read(job->v, &err);
 
-        exists = table && host_gids_find(table, &j->key);
+        exists = table && host_gids_find(table, &j->gid.key);
         if (exists) {
             g_usleep(POLL_US);
         }
@@ -154,7 +153,7 @@ static void del_done(VerbsJob *job)
 
     /* The address or its net device may be gone already. */
     if (job->ret && job->ret != -EADDRNOTAVAIL && job->ret != -ENODEV) {
-        inet_ntop(AF_INET6, j->key.gid, text, sizeof(text));
+        inet_ntop(AF_INET6, j->gid.key.gid, text, sizeof(text));
         warn_report("rdma-verbs: GID %s cannot be removed from the host's net "
                     "device: %s", text, strerror(-job->ret));
     }
@@ -196,8 +195,7 @@ static bool gid_drop(RdmaVerbs *v, VerbsGid *g)
     if (g->added_to && !pass_address_on(v, g)) {
         DelJob *j = verbs_job_new(v, &del_ops, NULL);
 
-        j->key = g->key;
-        j->ifindex = g->added_to;
+        j->gid = *g;
         verbs_job_start(&j->job);
     }
     return true;
@@ -291,27 +289,24 @@ void verbs_gids_changed(RdmaVerbs *v)
 
 typedef struct AddJob {
     VerbsJob job;
-    VerbsGidKey key;
+    VerbsGid gid;
     bool may_add;                   /* gid-mode=add */
     unsigned lookups;               /* RdmaVerbs.gids_lookups at the start */
-    int host_index;
-    char netdev[IF_NAMESIZE];
-    uint32_t added_to;
     Error *err;                     /* the reason of a failure, or NULL */
 } AddJob;
 
 static int take_host_gid(AddJob *j, const HostGid *h)
 {
-    j->host_index = h->index;
-    memcpy(j->netdev, h->netdev, IF_NAMESIZE);
+    j->gid.host_index = h->index;
+    memcpy(j->gid.netdev, h->netdev, IF_NAMESIZE);
     return 0;
 }
 
 static void remove_added_address(AddJob *j)
 {
-    if (j->added_to) {
-        verbs_netlink_del(j->added_to, j->key.gid);
-        j->added_to = 0;
+    if (j->gid.added_to) {
+        verbs_netlink_del(j->gid.added_to, j->gid.key.gid);
+        j->gid.added_to = 0;
     }
 }
 
@@ -323,7 +318,7 @@ static int await_gid(AddJob *j)
 
     while (!qatomic_read(&j->job.cancelled)) {
         g_autoptr(HostGids) table = host_gids_read(j->job.v, &ret);
-        const HostGid *h = table ? host_gids_find(table, &j->key) : NULL;
+        const HostGid *h = table ? host_gids_find(table, &j->gid.key) : NULL;
 
         if (!table) {
             return ret;
@@ -334,7 +329,7 @@ static int await_gid(AddJob *j)
         if (qemu_clock_get_ms(QEMU_CLOCK_REALTIME) > end) {
             error_setg(&j->err, "the address was added to the host's net "
                        "device %s, but did not become a GID of RoCEv2 of port "
-                       "%u of '%s'", j->netdev, j->job.v->port_num,
+                       "%u of '%s'", j->gid.netdev, j->job.v->port_num,
                        j->job.v->ibdev);
             return -ETIMEDOUT;
         }
@@ -353,23 +348,23 @@ static int add_address(AddJob *j, const HostGids *table)
                    "network namespace", j->job.v->port_num, j->job.v->ibdev);
         return -EPERM;
     }
-    if (j->key.vlan != RDMA_NO_VLAN) {
+    if (j->gid.key.vlan != RDMA_NO_VLAN) {
         ifindex = verbs_vlan_ifindex(table->vlans, table->netdev,
-                                     j->key.vlan);
-        if (!ifindex || !if_indextoname(ifindex, j->netdev)) {
+                                     j->gid.key.vlan);
+        if (!ifindex || !if_indextoname(ifindex, j->gid.netdev)) {
             error_setg(&j->err, "the host's net device %s has no VLAN device "
                        "for VLAN %u: add one with ip link add link %s ... "
-                       "type vlan id %u", table->netdev, j->key.vlan,
-                       table->netdev, j->key.vlan);
+                       "type vlan id %u", table->netdev, j->gid.key.vlan,
+                       table->netdev, j->gid.key.vlan);
             return -EPERM;
         }
     }
-    ret = verbs_netlink_add(ifindex, j->key.gid, &j->err);
+    ret = verbs_netlink_add(ifindex, j->gid.key.gid, &j->err);
     if (ret && ret != -EEXIST) {
         return ret;
     }
     /* An address that was there is not ours to remove. */
-    j->added_to = ret ? 0 : ifindex;
+    j->gid.added_to = ret ? 0 : ifindex;
     ret = await_gid(j);
     if (ret) {
         remove_added_address(j);
@@ -382,7 +377,7 @@ static int add_work(VerbsJob *job)
     AddJob *j = container_of(job, AddJob, job);
     int ret = 0;
     g_autoptr(HostGids) table = host_gids_read(job->v, &ret);
-    const HostGid *h = table ? host_gids_find(table, &j->key) : NULL;
+    const HostGid *h = table ? host_gids_find(table, &j->gid.key) : NULL;
 
     if (!table) {
         return ret;
@@ -390,13 +385,13 @@ static int add_work(VerbsJob *job)
     if (h) {
         return take_host_gid(j, h);
     }
-    memcpy(j->netdev, table->netdev, IF_NAMESIZE);
+    memcpy(j->gid.netdev, table->netdev, IF_NAMESIZE);
     if (j->may_add) {
         return add_address(j, table);
     }
     error_setg(&j->err, "it is not one of RoCEv2 on port %u of '%s': give the "
                "host's net device %s the address of the guest, or use "
-               "gid-mode=add", job->v->port_num, job->v->ibdev, j->netdev);
+               "gid-mode=add", job->v->port_num, job->v->ibdev, j->gid.netdev);
     return -EPERM;
 }
 
@@ -411,17 +406,17 @@ static void add_done(VerbsJob *job)
     RdmaVerbs *v = job->v;
     char text[INET6_ADDRSTRLEN];
 
-    trace_rdma_verbs_gid_add(v, j->key.index, j->netdev, j->added_to,
-                             job->ret ?: j->host_index);
+    trace_rdma_verbs_gid_add(v, j->gid.key.index, j->gid.netdev,
+                             j->gid.added_to, job->ret ?: j->gid.host_index);
     if (!job->ret || job->ret == -ECANCELED) {
         return;
     }
     v->gid_refused = true;
-    send_status_event(v, &j->key, j->netdev, false);
+    send_status_event(v, &j->gid.key, j->gid.netdev, false);
     if (j->err) {
-        inet_ntop(AF_INET6, j->key.gid, text, sizeof(text));
+        inet_ntop(AF_INET6, j->gid.key.gid, text, sizeof(text));
         warn_report_once_cond(&v->gid_warned, "rdma-verbs: the guest's GID %s "
-                              "(VLAN %u) is refused: %s", text, j->key.vlan,
+                              "(VLAN %u) is refused: %s", text, j->gid.key.vlan,
                               error_get_pretty(j->err));
     }
 }
@@ -430,23 +425,18 @@ static void add_take(VerbsJob *job, void *unused)
 {
     AddJob *j = container_of(job, AddJob, job);
     RdmaVerbs *v = job->v;
-    VerbsGid *g = &v->gids[j->key.index];
+    VerbsGid *g = &v->gids[j->gid.key.index];
 
-    if (g->used && is_same_gid(&g->key, &j->key)) {
+    if (g->used && is_same_gid(&g->key, &j->gid.key)) {
         /* If the host has removed it meanwhile, this job has added it. */
-        j->added_to = j->added_to ?: g->added_to;
+        j->gid.added_to = j->gid.added_to ?: g->added_to;
         g->added_to = 0;
     }
     if (gid_drop(v, g)) {
         verbs_ahs_drop(v, NULL);
     }
-    *g = (VerbsGid) {
-        .used = true,
-        .key = j->key,
-        .host_index = j->host_index,
-        .added_to = j->added_to,
-    };
-    memcpy(g->netdev, j->netdev, IF_NAMESIZE);
+    *g = j->gid;
+    g->used = true;
     send_status_event(v, &g->key, g->netdev, true);
     if (j->lookups != v->gids_lookups) {
         /* The job may have read the table before a newer look-up. */
@@ -482,8 +472,8 @@ int verbs_gid_add(RdmaBackend *rb, uint32_t index,
     if (!j) {
         return ret;
     }
-    j->key = (VerbsGidKey) { .index = index, .vlan = vlan };
-    memcpy(j->key.gid, gid, RDMA_GID_LEN);
+    j->gid.key = (VerbsGidKey) { .index = index, .vlan = vlan };
+    memcpy(j->gid.key.gid, gid, RDMA_GID_LEN);
     j->may_add = v->gid_mode == RDMA_GID_MODE_ADD;
     j->lookups = v->gids_lookups;
     return verbs_job_begin(&j->job);
@@ -531,8 +521,7 @@ void verbs_gids_init(RdmaVerbs *v)
 void verbs_gids_free(RdmaVerbs *v)
 {
     qemu_remove_exit_notifier(&v->gids_exit);
-    g_free(v->gids);
-    v->gids = NULL;
+    g_clear_pointer(&v->gids, g_free);
 }
 
 void verbs_gids_reset(RdmaVerbs *v)

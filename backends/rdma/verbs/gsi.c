@@ -136,26 +136,16 @@ static RdmaWcStatus take_mad(VerbsGsi *g, const RdmaSendWr *wr, VerbsMad *mad,
     uint64_t length = is_inline ? wr->inline_len
                                 : list_length(wr->sg_list, wr->num_sge);
     uint32_t n = MIN(length, VERBS_MAD_LEN);
-    struct ibv_ah_attr ah = {};
 
     *may_send = false;
     if (wr->status != RDMA_WC_SUCCESS) {
         return wr->status;
     }
+    *mad = (VerbsMad) { .qpn = wr->wr.ud.remote_qpn };
     if (wr->opcode != RDMA_WR_SEND ||
-        verbs_gid_path(g->v, &wr->wr.ud.av, &ah)) {
+        verbs_gid_path(g->v, &wr->wr.ud.av, &mad->ah)) {
         return RDMA_WC_LOC_QP_OP_ERR;
     }
-    *mad = (VerbsMad) {
-        .qpn = wr->wr.ud.remote_qpn,
-        .qkey = RDMA_GSI_QKEY,
-        .flow_label = ah.grh.flow_label,
-        .gid_index = ah.grh.sgid_index,
-        .hop_limit = ah.grh.hop_limit,
-        .traffic_class = ah.grh.traffic_class,
-        .sl = ah.sl,
-    };
-    memcpy(mad->gid, ah.grh.dgid.raw, RDMA_GID_LEN);
     if (is_inline) {
         memcpy(mad->data, wr->inline_data, n);
     } else if (!copy_list(g, wr->sg_list, wr->num_sge, mad->data, n, false)) {
@@ -253,7 +243,7 @@ static void receive(VerbsGsi *g, const VerbsMad *mad)
         .port_num = RDMA_PORT_NUM,
     };
 
-    if (!verbs_gid_of_host(v, mad->gid_index, dgid, &vlan)) {
+    if (!verbs_gid_of_host(v, mad->ah.grh.sgid_index, dgid, &vlan)) {
         trace_rdma_verbs_gsi_drop(v, "not to a GID of the guest");
         return;
     }
@@ -279,7 +269,7 @@ static void receive(VerbsGsi *g, const VerbsMad *mad)
     trace_rdma_verbs_gsi_received(v, lduw_be_p(mad->data + RDMA_MAD_ATTR));
     wc.byte_len = BUFFER_LEN;
     wc.src_qp = mad->qpn;
-    wc.sl = mad->sl;
+    wc.sl = mad->ah.sl;
     wc.wc_flags = RDMA_WC_GRH | RDMA_WC_WITH_HDR_TYPE;
     wc.hdr_type = rdma_gid_is_ipv4(dgid) ? RDMA_HDR_IPV4 : RDMA_HDR_IPV6;
     if (vlan != RDMA_NO_VLAN) {

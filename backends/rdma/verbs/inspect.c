@@ -17,22 +17,11 @@ void verbs_qp_note(VerbsQp *qp, uint32_t mask, const RdmaQpAttr *attr)
     }
     qp->set_mask |= mask;
 #define NOTE(bit, field)                \
-    if (mask & (bit)) {                 \
+    if (mask & RDMA_QP_##bit) {         \
         to->field = attr->field;        \
     }
-    NOTE(RDMA_QP_ACCESS_FLAGS, qp_access_flags)
-    NOTE(RDMA_QP_QKEY, qkey)
-    NOTE(RDMA_QP_AV, ah_attr)
-    NOTE(RDMA_QP_PATH_MTU, path_mtu)
-    NOTE(RDMA_QP_TIMEOUT, timeout)
-    NOTE(RDMA_QP_RETRY_CNT, retry_cnt)
-    NOTE(RDMA_QP_RNR_RETRY, rnr_retry)
-    NOTE(RDMA_QP_MIN_RNR_TIMER, min_rnr_timer)
-    NOTE(RDMA_QP_MAX_QP_RD_ATOMIC, max_rd_atomic)
-    NOTE(RDMA_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic)
-    NOTE(RDMA_QP_SQ_PSN, sq_psn)
-    NOTE(RDMA_QP_DEST_QPN, dest_qp_num)
-    NOTE(RDMA_QP_RATE_LIMIT, rate_limit)
+    NOTE(AV, ah_attr)
+    VERBS_QP_NUMBERS(NOTE)
 #undef NOTE
 }
 

@@ -503,8 +503,11 @@ void verbs_wq_clear_sq(VerbsQp *qp);
 uint64_t verbs_wq_next_wr_id(const VerbsQp *qp, RdmaQueue queue);
 uint64_t verbs_srq_wr_id(const VerbsSrq *srq, uint32_t slot);
 void verbs_qp_new_id(RdmaVerbs *v, VerbsQp *qp);
-/* Post a send without valid memory, which fails. False: the host refuses it. */
-bool verbs_post_poison(VerbsQp *qp, uint64_t wr_id, VerbsAh *ah);
+/*
+ * Post a send of no bytes; @poison: of memory that is not valid, so that it
+ * fails. @ah: for UD. False: the host refuses it.
+ */
+bool verbs_post_empty(VerbsQp *qp, uint64_t wr_id, VerbsAh *ah, bool poison);
 /* Complete local work requests that are the oldest of their queues. */
 void verbs_wq_complete_local(RdmaVerbs *v, VerbsQp *qp);
 /* Complete the oldest work request. */
@@ -567,14 +570,8 @@ void verbs_qp_class_init(RdmaBackendClass *rbc);
 
 /* A MAD with the address that it goes to or comes from */
 typedef struct VerbsMad {
-    uint8_t gid[RDMA_GID_LEN];      /* of the other side */
+    struct ibv_ah_attr ah;          /* of the other side; our GID, SL */
     uint32_t qpn;                   /* of the other side */
-    uint32_t qkey;                  /* sent */
-    uint32_t flow_label;
-    uint8_t gid_index;              /* of the host's port */
-    uint8_t hop_limit;
-    uint8_t traffic_class;
-    uint8_t sl;
     uint8_t data[VERBS_MAD_LEN];
 } VerbsMad;
 
@@ -630,6 +627,15 @@ void verbs_gsi_resume(RdmaVerbs *v);
 /* Set the counters to 0. */
 void verbs_counters_reset(RdmaVerbs *v);
 void verbs_counters_class_init(RdmaBackendClass *rbc);
+
+/* Attributes of a QP that are numbers: x(its bit of RDMA_QP_*, its field) */
+#define VERBS_QP_NUMBERS(x)                                             \
+    x(ACCESS_FLAGS, qp_access_flags) x(QKEY, qkey)                    \
+    x(PATH_MTU, path_mtu) x(TIMEOUT, timeout)                         \
+    x(RETRY_CNT, retry_cnt) x(RNR_RETRY, rnr_retry)                   \
+    x(MIN_RNR_TIMER, min_rnr_timer) x(MAX_QP_RD_ATOMIC, max_rd_atomic)\
+    x(MAX_DEST_RD_ATOMIC, max_dest_rd_atomic) x(SQ_PSN, sq_psn)       \
+    x(DEST_QPN, dest_qp_num) x(RATE_LIMIT, rate_limit)
 
 /* inspect.c: a view of objects for people on the host */
 

@@ -96,7 +96,7 @@ static bool addresses_are_own(RdmaVerbs *v, const uint8_t mad[VERBS_MAD_LEN])
 bool verbs_mad_may_send(RdmaVerbs *v, const VerbsMad *mad, uint64_t length)
 {
     if (length == VERBS_MAD_LEN && mad->qpn == RDMA_QPN_GSI &&
-        !rdma_gid_is_multicast(mad->gid) &&
+        !rdma_gid_is_multicast(mad->ah.grh.dgid.raw) &&
         mad->data[1] == RDMA_MAD_CLASS_CM &&
         mad->data[2] == RDMA_MAD_CM_VERSION &&
         mad->data[3] == RDMA_MAD_METHOD_SEND) {
@@ -119,26 +119,27 @@ void verbs_mad_put_grh(uint8_t grh[VERBS_GRH_LEN], const VerbsMad *mad,
 {
     /* UDP header, BTH, DETH and ICRC are part of the IP packet */
     const uint16_t payload = 8 + 12 + 8 + VERBS_MAD_LEN + 4;
+    const struct ibv_global_route *route = &mad->ah.grh;
     uint8_t *ip = grh + VERBS_GRH_LEN - IPV4_LEN;
 
     memset(grh, 0, VERBS_GRH_LEN);
     if (rdma_gid_is_ipv4(dgid)) {
         ip[0] = 0x45;
-        ip[1] = mad->traffic_class;
+        ip[1] = route->traffic_class;
         stw_be_p(ip + 2, IPV4_LEN + payload);
         stw_be_p(ip + 6, 0x4000);   /* do not fragment */
-        ip[8] = mad->hop_limit;
+        ip[8] = route->hop_limit;
         ip[9] = IP_PROTO_UDP;
-        memcpy(ip + 12, mad->gid + 12, 4);
+        memcpy(ip + 12, route->dgid.raw + 12, 4);
         memcpy(ip + 16, dgid + 12, 4);
         stw_be_p(ip + 10, net_raw_checksum(ip, IPV4_LEN));
     } else {
-        stl_be_p(grh, 6u << 28 | (uint32_t)mad->traffic_class << 20 |
-                      (mad->flow_label & 0xfffff));
+        stl_be_p(grh, 6u << 28 | (uint32_t)route->traffic_class << 20 |
+                      (route->flow_label & 0xfffff));
         stw_be_p(grh + 4, payload);
         grh[6] = IP_PROTO_UDP;
-        grh[7] = mad->hop_limit;
-        memcpy(grh + 8, mad->gid, RDMA_GID_LEN);
+        grh[7] = route->hop_limit;
+        memcpy(grh + 8, route->dgid.raw, RDMA_GID_LEN);
         memcpy(grh + 24, dgid, RDMA_GID_LEN);
     }
 }

@@ -234,16 +234,11 @@ static int post_host(VerbsQp *qp, const RdmaSendWr *wr, struct ibv_send_wr *h)
  */
 static void post_lost(RdmaVerbs *v, VerbsQp *qp, VerbsWqe *wqe)
 {
-    struct ibv_send_wr *bad, h = {
-        .wr_id = verbs_wq_next_wr_id(qp, RDMA_SQ),
-        .opcode = IBV_WR_SEND,
-        .send_flags = IBV_SEND_SIGNALED,
-    };
-
     if (!wqe->unsignaled && verbs_wq_ends_unsignaled(&qp->sq)) {
-        h.wr.ud.ah = verbs_ah_host(verbs_wq_newest(&qp->sq)->ah);
-        if (ibv_post_send(qp->qp, &h, &bad) == 0) {
-            wqe->ah = verbs_ah_hold(verbs_wq_newest(&qp->sq)->ah);
+        VerbsAh *ah = verbs_wq_newest(&qp->sq)->ah;
+
+        if (verbs_post_empty(qp, verbs_wq_next_wr_id(qp, RDMA_SQ), ah, false)) {
+            wqe->ah = verbs_ah_hold(ah);
             verbs_wq_push(&qp->sq);
             return;
         }
@@ -268,7 +263,7 @@ static void post_bad(RdmaVerbs *v, VerbsQp *qp, VerbsWqe *wqe,
     wqe->status = status;
     /* The host fails the request in its turn, after those before it. */
     if (qp->init.qp_type != RDMA_QPT_UD &&
-        verbs_post_poison(qp, verbs_wq_next_wr_id(qp, RDMA_SQ), NULL)) {
+        verbs_post_empty(qp, verbs_wq_next_wr_id(qp, RDMA_SQ), NULL, true)) {
         verbs_wq_push(&qp->sq);
         return;
     }

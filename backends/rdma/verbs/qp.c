@@ -228,21 +228,10 @@ static int host_attr(RdmaVerbs *v, uint32_t mask, const RdmaQpAttr *attr,
     COPY(STATE, qp_state)
     COPY(CUR_STATE, cur_qp_state)
     COPY(EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify)
-    COPY(ACCESS_FLAGS, qp_access_flags)
     COPY(PKEY_INDEX, pkey_index)
-    COPY(QKEY, qkey)
-    COPY(PATH_MTU, path_mtu)
-    COPY(TIMEOUT, timeout)
-    COPY(RETRY_CNT, retry_cnt)
-    COPY(RNR_RETRY, rnr_retry)
     COPY(RQ_PSN, rq_psn)
-    COPY(MAX_QP_RD_ATOMIC, max_rd_atomic)
-    COPY(MIN_RNR_TIMER, min_rnr_timer)
-    COPY(SQ_PSN, sq_psn)
-    COPY(MAX_DEST_RD_ATOMIC, max_dest_rd_atomic)
     COPY(PATH_MIG_STATE, path_mig_state)
-    COPY(DEST_QPN, dest_qp_num)
-    COPY(RATE_LIMIT, rate_limit)
+    VERBS_QP_NUMBERS(COPY)
 #undef COPY
     return 0;
 }
@@ -548,8 +537,9 @@ void verbs_qps_device_gone(RdmaVerbs *v)
     }
 }
 
-static void stop_qp(VerbsQp *qp)
+static void stop_qp(gpointer key, gpointer value, gpointer opaque)
 {
+    VerbsQp *qp = value;
     struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
     QEMU_LOCK_GUARD(&qp->lock);
@@ -566,13 +556,7 @@ static void stop_qp(VerbsQp *qp)
 
 void verbs_qps_stop(RdmaVerbs *v)
 {
-    GHashTableIter iter;
-    VerbsQp *qp;
-
-    g_hash_table_iter_init(&iter, v->qps);
-    while (g_hash_table_iter_next(&iter, NULL, (void **)&qp)) {
-        stop_qp(qp);
-    }
+    g_hash_table_foreach(v->qps, stop_qp, NULL);
 }
 
 void verbs_qps_reset(RdmaVerbs *v)

@@ -93,17 +93,17 @@ int verbs_umad_send(VerbsUmad *u, const VerbsMad *mad)
     Packet p = {
         .head.addr = {
             .qpn = cpu_to_be32(mad->qpn),
-            .qkey = cpu_to_be32(mad->qkey),
-            .sl = mad->sl,
+            .qkey = cpu_to_be32(RDMA_GSI_QKEY),
+            .sl = mad->ah.sl,
             .grh_present = 1,
-            .gid_index = mad->gid_index,
-            .hop_limit = mad->hop_limit,
-            .traffic_class = mad->traffic_class,
-            .flow_label = cpu_to_be32(mad->flow_label),
+            .gid_index = mad->ah.grh.sgid_index,
+            .hop_limit = mad->ah.grh.hop_limit,
+            .traffic_class = mad->ah.grh.traffic_class,
+            .flow_label = cpu_to_be32(mad->ah.grh.flow_label),
         },
     };
 
-    memcpy(p.head.addr.gid, mad->gid, RDMA_GID_LEN);
+    memcpy(p.head.addr.gid, mad->ah.grh.dgid.raw, RDMA_GID_LEN);
     memcpy(p.mad, mad->data, VERBS_MAD_LEN);
     errno = 0;
     /* No timeout: the guest's connection manager waits for answers. */
@@ -128,13 +128,13 @@ int verbs_umad_recv(VerbsUmad *u, VerbsMad *mad)
     }
     *mad = (VerbsMad) {
         .qpn = be32_to_cpu(p.head.addr.qpn),
-        .gid_index = p.head.addr.gid_index,
-        .hop_limit = p.head.addr.hop_limit,
-        .traffic_class = p.head.addr.traffic_class,
-        .sl = p.head.addr.sl,
-        .flow_label = be32_to_cpu(p.head.addr.flow_label),
+        .ah.sl = p.head.addr.sl,
+        .ah.grh.sgid_index = p.head.addr.gid_index,
+        .ah.grh.hop_limit = p.head.addr.hop_limit,
+        .ah.grh.traffic_class = p.head.addr.traffic_class,
+        .ah.grh.flow_label = be32_to_cpu(p.head.addr.flow_label),
     };
-    memcpy(mad->gid, p.head.addr.gid, RDMA_GID_LEN);
+    memcpy(mad->ah.grh.dgid.raw, p.head.addr.gid, RDMA_GID_LEN);
     memcpy(mad->data, p.mad, VERBS_MAD_LEN);
     return 0;
 }

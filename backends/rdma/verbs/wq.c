@@ -283,7 +283,7 @@ static uint32_t count_to(const VerbsWq *wq, uint32_t seq)
     return n <= wq->count ? n : 0;
 }
 
-bool verbs_post_poison(VerbsQp *qp, uint64_t wr_id, VerbsAh *ah)
+bool verbs_post_empty(VerbsQp *qp, uint64_t wr_id, VerbsAh *ah, bool poison)
 {
     struct ibv_sge sge = { .length = 1 };
     struct ibv_send_wr *bad, h = {
@@ -291,7 +291,7 @@ bool verbs_post_poison(VerbsQp *qp, uint64_t wr_id, VerbsAh *ah)
         .opcode = IBV_WR_SEND,
         .send_flags = IBV_SEND_SIGNALED,
         .sg_list = &sge,
-        .num_sge = 1,
+        .num_sge = poison,
     };
 
     if (qp->init.qp_type == RDMA_QPT_UD) {
@@ -310,8 +310,8 @@ static void post_mark(VerbsQp *qp)
 
     qp->mark_wanted = false;
     if (count_to(&qp->sq, qp->mark) && !wqe->local &&
-        !verbs_post_poison(qp, (uint64_t)qp->id << 32 | WR_ID_MARK |
-                               qp->mark << 1, wqe->ah)) {
+        !verbs_post_empty(qp, (uint64_t)qp->id << 32 | WR_ID_MARK |
+                              qp->mark << 1, wqe->ah, true)) {
         flush_queue(&qp->sq);
     }
 }
