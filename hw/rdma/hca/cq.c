@@ -7,11 +7,6 @@
 #include "trace.h"
 #include "int.h"
 
-void rdma_hca_cq_add(RdmaHca *hca, RdmaHcaCq *cq)
-{
-    rdma_hca_table_set(&hca->cqs, cq->cqn, cq);
-}
-
 void rdma_hca_cq_remove(RdmaHca *hca, RdmaHcaCq *cq)
 {
     rdma_hca_table_clear(&hca->cqs, cq->cqn);
@@ -24,7 +19,7 @@ int rdma_hca_cq_create(RdmaHca *hca, RdmaHcaCq *cq)
     uint32_t cqn = cq->cqn;
     int ret;
 
-    rdma_hca_cq_add(hca, cq);
+    rdma_hca_table_set(&hca->cqs, cqn, cq);
     ret = hca->bc->create_cq && !cq->is_eq
           ? hca->bc->create_cq(hca->backend, cqn, cq->cqe) : 0;
     if (ret) {
@@ -51,16 +46,9 @@ int rdma_hca_cq_resize(RdmaHca *hca, RdmaHcaCq *cq, uint32_t cqe)
 int rdma_hca_cq_destroy(RdmaHca *hca, uint32_t cqn)
 {
     RdmaHcaCq *cq = rdma_hca_table_get(&hca->cqs, cqn);
-    int ret;
+    int ret = !cq ? -ENOENT : cq->users ? -EBUSY : cq->is_eq ? 0 :
+              hca->bc->destroy(hca->backend, RDMA_OBJECT_CQ, cqn);
 
-    if (!cq) {
-        return -ENOENT;
-    }
-    if (cq->users) {
-        return -EBUSY;
-    }
-    ret = cq->is_eq ? 0
-                    : hca->bc->destroy(hca->backend, RDMA_OBJECT_CQ, cqn);
     if (ret) {
         return ret;
     }

@@ -13,20 +13,13 @@ static bool starts_run(const uint64_t *pages, uint32_t i)
     return !i || pages[i] != pages[i - 1] + RDMA_PAGE_SIZE;
 }
 
-static uint32_t count_runs(const uint64_t *pages, uint32_t npages)
+void rdma_hca_extents_init(RdmaHcaExtents *x, uint64_t *pages, uint32_t npages)
 {
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < npages; i++) {
         count += starts_run(pages, i);
     }
-    return count;
-}
-
-void rdma_hca_extents_init(RdmaHcaExtents *x, uint64_t *pages, uint32_t npages)
-{
-    uint32_t count = count_runs(pages, npages);
-
     *x = (RdmaHcaExtents) { .npages = npages };
     if (count <= npages / PAGES_PER_RUN) {
         x->runs = g_try_new(RdmaHcaExtent, count);

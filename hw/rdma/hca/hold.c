@@ -17,20 +17,12 @@
 /* The most completions that are held back at a time */
 #define MAX_HELD 16384
 
-static bool is_recv(const RdmaWc *wc)
-{
-    return wc->opcode >= RDMA_WC_RECV;
-}
-
 /* The work queue of a completion; NULL: its QP is gone */
 static RdmaHcaWq *queue_of(RdmaHca *hca, const RdmaWc *wc)
 {
     RdmaHcaQp *qp = rdma_hca_table_get(&hca->qps, wc->qp_num);
 
-    if (!qp) {
-        return NULL;
-    }
-    return is_recv(wc) ? &qp->rq : &qp->sq;
+    return !qp ? NULL : wc->opcode >= RDMA_WC_RECV ? &qp->rq : &qp->sq;
 }
 
 static void drop(RdmaHca *hca, RdmaHcaWq *wq, RdmaHcaHeld *held)
@@ -111,12 +103,6 @@ static void hold(RdmaHca *hca, RdmaHcaCq *cq, const RdmaHcaHeld *held)
     timer_mod_anticipate_ns(fs->timer, held->until);
 }
 
-static bool fail_cq(RdmaHca *hca, RdmaHcaCq *cq)
-{
-    rdma_hca_cq_enter_error(hca, cq);
-    return false;
-}
-
 bool rdma_hca_hold_complete(RdmaHca *hca, RdmaHcaCq *cq,
                             const RdmaWc *wc, bool solicited)
 {
@@ -137,7 +123,8 @@ bool rdma_hca_hold_complete(RdmaHca *hca, RdmaHcaCq *cq,
         f = rdma_hca_fault_complete(hca, qp, wc);
     }
     if (f && f->spec->kind == RDMA_FAULT_KIND_CQ_OVERRUN) {
-        return fail_cq(hca, cq);
+        rdma_hca_cq_enter_error(hca, cq);
+        return false;
     }
     if (flushed && last) {
         release_soon(hca, wq);

@@ -21,6 +21,10 @@ QEMU_BUILD_BUG_ON(sizeof(RdmaCounters) !=
                   RDMA_NUM_COUNTERS * sizeof(uint64_t));
 QEMU_BUILD_BUG_ON(offsetof(RdmaCounters, rx_mcast_packets) !=
                   RDMA_COUNTER_RX_MCAST_PACKETS * sizeof(uint64_t));
+/* QAPI's and the backend's counters have the same order. */
+QEMU_BUILD_BUG_ON(sizeof(RdmaQueuePairStats) != sizeof(RdmaQpStats));
+QEMU_BUILD_BUG_ON(offsetof(RdmaQueuePairStats, timeouts_late) !=
+                  offsetof(RdmaQpStats, timeouts_late));
 QEMU_BUILD_BUG_ON((int)RDMA_QUEUE_PAIR_STATE_ERR != (int)RDMA_QPS_ERR);
 QEMU_BUILD_BUG_ON((int)RDMA_QUEUE_PAIR_TYPE_UD != (int)RDMA_QPT_UD);
 QEMU_BUILD_BUG_ON((int)RDMA_MEMORY_TYPE_FAST_REG != (int)RDMA_MR_FAST_REG);
@@ -35,12 +39,6 @@ typedef struct Ends {
 } Ends;
 
 typedef void AddFunc(RdmaHca *hca, const void *obj, bool detail, Ends *ends);
-
-static bool inspect_object(RdmaHca *hca, RdmaObjectType what, uint32_t id,
-                           RdmaInspection *out)
-{
-    return hca->bc->inspect(hca->backend, what, id, out) == 0;
-}
 
 static RdmaMemoryAccessList *access_info(uint32_t access)
 {
@@ -102,7 +100,7 @@ static void add_srq(RdmaHca *hca, const void *obj, bool detail, Ends *ends)
     RdmaInspection in;
     RdmaSrqInfo *info;
 
-    if (!inspect_object(hca, RDMA_OBJECT_SRQ, srq->attr.srqn, &in)) {
+    if (hca->bc->inspect(hca->backend, RDMA_OBJECT_SRQ, srq->attr.srqn, &in)) {
         return;
     }
     info = g_new0(RdmaSrqInfo, 1);
@@ -127,7 +125,7 @@ static void add_mr(RdmaHca *hca, const void *obj, bool detail, Ends *ends)
     RdmaInspection in;
     RdmaMrInfo *info;
 
-    if (!inspect_object(hca, RDMA_OBJECT_MR, mr->mrn, &in)) {
+    if (hca->bc->inspect(hca->backend, RDMA_OBJECT_MR, mr->mrn, &in)) {
         return;
     }
     info = g_new0(RdmaMrInfo, 1);
@@ -148,28 +146,6 @@ static void add_mr(RdmaHca *hca, const void *obj, bool detail, Ends *ends)
         info->access = access_info(in.mr.access);
     }
     QAPI_LIST_APPEND(ends->mrs, info);
-}
-
-static RdmaQueuePairStats *stats_info(const RdmaQpStats *stats)
-{
-    RdmaQueuePairStats *info = g_new0(RdmaQueuePairStats, 1);
-
-    info->tx_packets = stats->tx_frames;
-    info->tx_bytes = stats->tx_bytes;
-    info->rx_packets = stats->rx_frames;
-    info->rx_bytes = stats->rx_bytes;
-    info->loopback_packets = stats->loopback_frames;
-    info->retransmits = stats->retransmits;
-    info->timeouts = stats->timeouts;
-    info->timeouts_late = stats->timeouts_late;
-    info->rnr_naks_sent = stats->rnr_naks_sent;
-    info->rnr_naks_received = stats->rnr_naks_received;
-    info->naks_sent = stats->naks_sent;
-    info->naks_received = stats->naks_received;
-    info->rx_duplicates = stats->rx_duplicates;
-    info->rx_out_of_sequence = stats->rx_out_of_sequence;
-    info->bad_qkey = stats->bad_qkey;
-    return info;
 }
 
 static RdmaQueuePairProgress *progress_info(const RdmaQpInspection *in)
@@ -238,7 +214,7 @@ static RdmaQueuePairDetail *detail_info(RdmaHca *hca, const RdmaHcaQp *qp,
         info->progress = progress_info(in);
     }
     if (in->has_stats) {
-        info->stats = stats_info(&in->stats);
+        info->stats = g_memdup2(&in->stats, sizeof(in->stats));
     }
     return info;
 }
@@ -260,7 +236,7 @@ static void add_qp(RdmaHca *hca, const void *obj, bool detail, Ends *ends)
     RdmaQueuePairInfo *info;
     RdmaInspection in;
 
-    if (!inspect_object(hca, RDMA_OBJECT_QP, qp->init.qpn, &in)) {
+    if (hca->bc->inspect(hca->backend, RDMA_OBJECT_QP, qp->init.qpn, &in)) {
         return;
     }
     info = g_new0(RdmaQueuePairInfo, 1);
@@ -325,7 +301,7 @@ static RdmaGidInfoList *gids_info(RdmaHca *hca, const RdmaHcaQuery *query)
          i++) {
         RdmaGidInfo *info;
 
-        if (!inspect_object(hca, RDMA_OBJECT_GID, i, &in)) {
+        if (hca->bc->inspect(hca->backend, RDMA_OBJECT_GID, i, &in)) {
             continue;
         }
         info = g_new0(RdmaGidInfo, 1);

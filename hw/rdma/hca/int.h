@@ -192,12 +192,9 @@ bool rdma_hca_event_load(RdmaHca *hca, const RdmaEvent *event);
 bool rdma_hca_cq_complete(RdmaHca *hca, RdmaHcaCq *cq, const RdmaWc *wc,
                           bool solicited);
 
-/* Enter @pd, which has its number, into the table. */
-void rdma_hca_pd_add(RdmaHca *hca, RdmaHcaPd *pd);
 /* Enter the region or window @mr, which has its number and that of its PD. */
 void rdma_hca_mr_add(RdmaHca *hca, RdmaHcaMr *mr);
 /* The same for an object of the guest interface, which has its attributes */
-void rdma_hca_cq_add(RdmaHca *hca, RdmaHcaCq *cq);
 void rdma_hca_srq_add(RdmaHca *hca, RdmaHcaSrq *srq);
 void rdma_hca_qp_add(RdmaHca *hca, RdmaHcaQp *qp);
 /* Remove an object from its table, and free it. */

@@ -291,14 +291,9 @@ static int map(RdmaHca *hca, uint32_t mrn, const RdmaHcaPages *p,
 int rdma_hca_mr_map(RdmaHca *hca, uint32_t mrn, RdmaHcaPages *p)
 {
     uint64_t *pages;
-    int ret = check_map(hca, mrn, p->npages);
+    int ret = check_map(hca, mrn, p->npages) ?: rdma_hca_pages_check(hca, p) ?:
+              rdma_hca_pages_read_on(hca, p, &pages);
 
-    if (!ret) {
-        ret = rdma_hca_pages_check(hca, p);
-    }
-    if (!ret) {
-        ret = rdma_hca_pages_read_on(hca, p, &pages);
-    }
     if (ret) {
         return ret;
     }
@@ -310,12 +305,9 @@ int rdma_hca_mr_map(RdmaHca *hca, uint32_t mrn, RdmaHcaPages *p)
 int rdma_hca_mr_dereg(RdmaHca *hca, uint32_t mrn)
 {
     RdmaHcaMr *mr = rdma_hca_mr_get(hca, mrn);
-    int ret;
+    int ret = !mr ? -ENOENT :
+              hca->bc->destroy(hca->backend, RDMA_OBJECT_MR, mrn);
 
-    if (!mr) {
-        return -ENOENT;
-    }
-    ret = hca->bc->destroy(hca->backend, RDMA_OBJECT_MR, mrn);
     if (!ret) {
         trace_rdma_hca_mr_dereg(hca->owner, mrn);
         rdma_hca_mr_remove(hca, mr);

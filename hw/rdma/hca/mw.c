@@ -44,12 +44,9 @@ int rdma_hca_mw_alloc(RdmaHca *hca, RdmaMwAttr *attr)
 int rdma_hca_mw_dealloc(RdmaHca *hca, uint32_t mwn)
 {
     RdmaHcaMr *mw = rdma_hca_table_get(&hca->mrs, mwn);
-    int ret;
+    int ret = !mw || !mw->mw_type ? -ENOENT :
+              hca->bc->destroy(hca->backend, RDMA_OBJECT_MW, mwn);
 
-    if (!mw || !mw->mw_type) {
-        return -ENOENT;
-    }
-    ret = hca->bc->destroy(hca->backend, RDMA_OBJECT_MW, mwn);
     if (!ret) {
         trace_rdma_hca_mw_dealloc(hca->owner, mwn);
         rdma_hca_mr_remove(hca, mw);

@@ -245,24 +245,19 @@ bool rdma_hca_pages_reading(const RdmaHca *hca)
     return hca->walk && !hca->walk->taken;
 }
 
-/*
- * The backend has taken the list, and is not done with the command. Charge the
- * list until then. rdma_hca_pages_read_on() returns NULL for it when the
- * command is executed again.
- */
-static void keep_charge(RdmaHca *hca, const RdmaHcaPages *p)
-{
-    assert(!hca->walk);
-    hca->walk = g_new(RdmaHcaWalk, 1);
-    *hca->walk = (RdmaHcaWalk) { .of = *p, .taken = true };
-    hca->charged_pages += p->npages;
-}
-
 void rdma_hca_pages_finish(RdmaHca *hca, int ret, uint64_t *pages,
                            const RdmaHcaPages *p)
 {
     if (ret == -EINPROGRESS) {
-        keep_charge(hca, p);
+        /*
+         * The backend has taken the list, and is not done with the command.
+         * Charge the list until then. rdma_hca_pages_read_on() returns NULL for
+         * it when the command is executed again.
+         */
+        assert(!hca->walk);
+        hca->walk = g_new(RdmaHcaWalk, 1);
+        *hca->walk = (RdmaHcaWalk) { .of = *p, .taken = true };
+        hca->charged_pages += p->npages;
     } else if (ret) {
         g_free(pages);
     }

@@ -5,11 +5,6 @@
 #include "qemu/osdep.h"
 #include "int.h"
 
-void rdma_hca_pd_add(RdmaHca *hca, RdmaHcaPd *pd)
-{
-    rdma_hca_table_set(&hca->pds, pd->pdn, pd);
-}
-
 void rdma_hca_pd_remove(RdmaHca *hca, RdmaHcaPd *pd)
 {
     rdma_hca_table_clear(&hca->pds, pd->pdn);
@@ -26,7 +21,7 @@ int rdma_hca_pd_create(RdmaHca *hca, uint32_t *pdn)
     }
     pd = g_new0(RdmaHcaPd, 1);
     pd->pdn = *pdn;
-    rdma_hca_pd_add(hca, pd);
+    rdma_hca_table_set(&hca->pds, *pdn, pd);
     ret = hca->bc->create_pd ? hca->bc->create_pd(hca->backend, *pdn) : 0;
     if (ret) {
         rdma_hca_pd_remove(hca, pd);
@@ -38,15 +33,9 @@ int rdma_hca_pd_create(RdmaHca *hca, uint32_t *pdn)
 int rdma_hca_pd_destroy(RdmaHca *hca, uint32_t pdn)
 {
     RdmaHcaPd *pd = rdma_hca_table_get(&hca->pds, pdn);
-    int ret;
+    int ret = !pd ? -ENOENT : pd->users ? -EBUSY :
+              hca->bc->destroy(hca->backend, RDMA_OBJECT_PD, pdn);
 
-    if (!pd) {
-        return -ENOENT;
-    }
-    if (pd->users) {
-        return -EBUSY;
-    }
-    ret = hca->bc->destroy(hca->backend, RDMA_OBJECT_PD, pdn);
     if (!ret) {
         rdma_hca_pd_remove(hca, pd);
     }

@@ -220,16 +220,9 @@ int rdma_hca_qp_modify(RdmaHca *hca, uint32_t qpn, uint32_t mask,
 {
     RdmaHcaQp *qp = rdma_hca_table_get(&hca->qps, qpn);
     const RdmaQpAttr attr = mask_wire_fields(wanted);
-    int ret;
+    int ret = !qp ? -ENOENT : check_modify(hca, qp, mask, &attr) ?:
+              hca->bc->modify_qp(hca->backend, qpn, mask, &attr);
 
-    if (!qp) {
-        return -ENOENT;
-    }
-    ret = check_modify(hca, qp, mask, &attr);
-    if (ret) {
-        return ret;
-    }
-    ret = hca->bc->modify_qp(hca->backend, qpn, mask, &attr);
     if (ret) {
         return ret;
     }
@@ -249,12 +242,8 @@ int rdma_hca_qp_modify(RdmaHca *hca, uint32_t qpn, uint32_t mask,
 int rdma_hca_qp_query(RdmaHca *hca, uint32_t qpn, RdmaQpAttr *attr)
 {
     RdmaHcaQp *qp = rdma_hca_table_get(&hca->qps, qpn);
-    int ret;
+    int ret = qp ? hca->bc->query_qp(hca->backend, qpn, attr) : -ENOENT;
 
-    if (!qp) {
-        return -ENOENT;
-    }
-    ret = hca->bc->query_qp(hca->backend, qpn, attr);
     if (!ret) {
         attr->cap = qp->init.cap;
     }
@@ -264,12 +253,9 @@ int rdma_hca_qp_query(RdmaHca *hca, uint32_t qpn, RdmaQpAttr *attr)
 int rdma_hca_qp_destroy(RdmaHca *hca, uint32_t qpn)
 {
     RdmaHcaQp *qp = rdma_hca_table_get(&hca->qps, qpn);
-    int ret;
+    int ret = !qp ? -ENOENT :
+              hca->bc->destroy(hca->backend, RDMA_OBJECT_QP, qpn);
 
-    if (!qp) {
-        return -ENOENT;
-    }
-    ret = hca->bc->destroy(hca->backend, RDMA_OBJECT_QP, qpn);
     if (ret) {
         return ret;
     }

@@ -72,12 +72,8 @@ int rdma_hca_srq_modify(RdmaHca *hca, uint32_t srqn, uint32_t limit)
 int rdma_hca_srq_query(RdmaHca *hca, uint32_t srqn, RdmaSrqAttr *attr)
 {
     RdmaHcaSrq *srq = rdma_hca_table_get(&hca->srqs, srqn);
-    int ret;
+    int ret = srq ? hca->bc->query_srq(hca->backend, srqn, attr) : -ENOENT;
 
-    if (!srq) {
-        return -ENOENT;
-    }
-    ret = hca->bc->query_srq(hca->backend, srqn, attr);
     if (!ret) {
         attr->max_wr = srq->attr.max_wr;
         attr->max_sge = srq->attr.max_sge;
@@ -88,15 +84,9 @@ int rdma_hca_srq_query(RdmaHca *hca, uint32_t srqn, RdmaSrqAttr *attr)
 int rdma_hca_srq_destroy(RdmaHca *hca, uint32_t srqn)
 {
     RdmaHcaSrq *srq = rdma_hca_table_get(&hca->srqs, srqn);
-    int ret;
+    int ret = !srq ? -ENOENT : srq->users ? -EBUSY :
+              hca->bc->destroy(hca->backend, RDMA_OBJECT_SRQ, srqn);
 
-    if (!srq) {
-        return -ENOENT;
-    }
-    if (srq->users) {
-        return -EBUSY;
-    }
-    ret = hca->bc->destroy(hca->backend, RDMA_OBJECT_SRQ, srqn);
     if (ret) {
         return ret;
     }

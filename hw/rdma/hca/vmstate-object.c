@@ -360,15 +360,17 @@ static bool check(RdmaHca *hca, int kind, const RdmaHcaRecord *r, void *obj)
 /* Enter the object into its table. */
 static void add(RdmaHca *hca, int kind, void *obj)
 {
+    RdmaHcaPd *pd = obj;
+    RdmaHcaCq *cq = obj;
     RdmaHcaMr *mr = obj;
     RdmaHcaQp *qp = obj;
 
     switch (kind) {
     case PD:
-        rdma_hca_pd_add(hca, obj);
+        rdma_hca_table_set(&hca->pds, pd->pdn, pd);
         break;
     case CQ:
-        rdma_hca_cq_add(hca, obj);
+        rdma_hca_table_set(&hca->cqs, cq->cqn, cq);
         break;
     case MR:
         hca->charged_pages += mr->npages + mr->pending;
