@@ -267,7 +267,7 @@ const char *qrdma_ibdev(void);
 /* virtio-rdma.c: machines and devices */
 QRdmaHost *qrdma_host_start(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 /*
- * Start a machine whose RAM the test writes itself, which takes QEMU no message.
+ * Start a machine whose RAM the test writes itself, without messages to QEMU.
  * QEMU does not know what the test writes: do not migrate a machine that runs.
  */
 QRdmaHost *qrdma_host_start_shared(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
