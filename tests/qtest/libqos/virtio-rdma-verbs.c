@@ -17,7 +17,9 @@ RdmaAv qrdma_av(QRdma *to, uint8_t gid_index)
         .flow_label = 0x12345,
     };
 
-    memcpy(av.dgid, to->gid[gid_index], sizeof(av.dgid));
+    /* Tests also name entries that no table has. */
+    memcpy(av.dgid, to->gid[MIN(gid_index, ARRAY_SIZE(to->gid) - 1)],
+           sizeof(av.dgid));
     memcpy(av.dmac, to->mac, sizeof(av.dmac));
     return av;
 }
