@@ -73,16 +73,20 @@ static char *share_ram(QRdmaHost *host, int *ram_fd)
                            "-machine memory-backend=ram ", RAM_SIZE, fd);
 }
 
-static QRdmaHost * G_GNUC_PRINTF(3, 0)
-host_vstart(const char *machine, bool shared, const char *fmt, va_list ap)
+QRdmaHost *qrdma_host_start_as(const char *machine, bool shared,
+                               const char *fmt, ...)
 {
     QRdmaHost *host = g_new0(QRdmaHost, 1);
     const char *ibdev = qrdma_ibdev();
-    g_autofree char *args = g_strdup_vprintf(fmt, ap);
+    g_autofree char *args = NULL;
     g_autofree char *verbs = NULL;
     g_autofree char *ram = NULL;
     int ram_fd;
+    va_list ap;
 
+    va_start(ap, fmt);
+    args = g_strdup_vprintf(fmt, ap);
+    va_end(ap);
     if (ibdev) {
         verbs = g_strdup_printf("-object rdma-verbs,id=v0,ibdev=%s "
                                 "-object rdma-verbs,id=v1,ibdev=%s ",
@@ -100,39 +104,6 @@ host_vstart(const char *machine, bool shared, const char *fmt, va_list ap)
     pc_alloc_init(&host->alloc, host->qts, ALLOC_NO_FLAGS);
     host->bus = qpci_new_pc(host->qts, &host->alloc);
     host->devices = g_ptr_array_new();
-    return host;
-}
-
-QRdmaHost *qrdma_host_start(const char *fmt, ...)
-{
-    QRdmaHost *host;
-    va_list ap;
-
-    va_start(ap, fmt);
-    host = host_vstart("pc", false, fmt, ap);
-    va_end(ap);
-    return host;
-}
-
-QRdmaHost *qrdma_host_start_shared(const char *fmt, ...)
-{
-    QRdmaHost *host;
-    va_list ap;
-
-    va_start(ap, fmt);
-    host = host_vstart("pc", true, fmt, ap);
-    va_end(ap);
-    return host;
-}
-
-QRdmaHost *qrdma_host_start_machine(const char *machine, const char *fmt, ...)
-{
-    QRdmaHost *host;
-    va_list ap;
-
-    va_start(ap, fmt);
-    host = host_vstart(machine, false, fmt, ap);
-    va_end(ap);
     return host;
 }
 

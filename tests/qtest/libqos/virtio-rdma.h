@@ -265,14 +265,18 @@ static inline bool qrdma_has(const QRdma *d, uint64_t features)
 const char *qrdma_ibdev(void);
 
 /* virtio-rdma.c: machines and devices */
-QRdmaHost *qrdma_host_start(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 /*
- * Start a machine whose RAM the test writes itself, without messages to QEMU.
- * QEMU does not know what the test writes: do not migrate a machine that runs.
+ * Start a machine. @shared: the test writes its RAM itself, without messages to
+ * QEMU. QEMU does not know what the test writes: do not migrate such a machine
+ * while it runs.
  */
-QRdmaHost *qrdma_host_start_shared(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
-QRdmaHost *qrdma_host_start_machine(const char *machine, const char *fmt, ...)
-    G_GNUC_PRINTF(2, 3);
+QRdmaHost *qrdma_host_start_as(const char *machine, bool shared,
+                               const char *fmt, ...) G_GNUC_PRINTF(3, 4);
+#define qrdma_host_start(...) qrdma_host_start_as("pc", false, __VA_ARGS__)
+#define qrdma_host_start_shared(...) \
+    qrdma_host_start_as("pc", true, __VA_ARGS__)
+#define qrdma_host_start_machine(machine, ...) \
+    qrdma_host_start_as(machine, false, __VA_ARGS__)
 /* Close its devices and end the process. */
 void qrdma_host_stop(QRdmaHost *host);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(QRdmaHost, qrdma_host_stop)
