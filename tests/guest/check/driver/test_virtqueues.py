@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """All queues are virtqueues. Guest 2 cannot reset its virtqueues, and
 suppresses interrupts by flags alone."""
+from lab.events import (  # pylint: disable=unused-import
+    test_ibv_rc_pingpong_with_events,
+    test_rc_waits_for_events,
+    test_rc_waits_for_events_in_its_own_guest,
+)
 from lab.programs import run_case
 from lab.runner import Skip
 
@@ -30,15 +35,6 @@ def test_rc_every_operation(bench):
     bench.verify('-s 4096 -n 64 -r 3 -V')
 
 
-def test_rc_waits_for_events(bench):
-    bench.verify('-s 4096 -n 64 -r 6 -V -e -q 2')
-
-
-def test_rc_waits_for_events_in_its_own_guest(bench):
-    for vm in bench.pair.vms:
-        bench.verify('-s 4096 -n 64 -r 6 -V -e', server=vm, client=vm)
-
-
 def test_ud_datagrams(bench):
     bench.verify('-t ud -s 1024 -n 64 -r 2 -V -R 64')
 
@@ -48,11 +44,6 @@ def test_virtqueues_serve_one_queue_pair_after_the_other(bench):
     older buffer."""
     for _ in range(6):
         bench.verify('-s 4096 -n 16 -r 1 -V -q 16')
-
-
-def test_ibv_rc_pingpong_with_events(bench):
-    bench.exchange('ibv_rc_pingpong -e -c -n 2000',
-                   'ibv_rc_pingpong -e -c -n 2000')
 
 
 def test_a_queue_pair_reports_the_inline_data_that_its_slots_hold(bench):

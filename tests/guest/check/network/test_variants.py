@@ -4,6 +4,11 @@ in an iothread. The driver of guest 2 suppresses interrupts by flags alone."""
 import os
 import time
 
+from lab.events import (  # pylint: disable=unused-import
+    test_ibv_rc_pingpong_with_events,
+    test_rc_waits_for_events,
+    test_rc_waits_for_events_in_its_own_guest,
+)
 from lab.hotplug import DEVICE, plug, unplug
 from lab.pair import queues
 from lab.programs import build_self_qp
@@ -29,22 +34,8 @@ def test_rc_every_operation(bench):
     bench.verify('-s 16384 -n 64 -r 3 -V')
 
 
-def test_rc_waits_for_events(bench):
-    bench.verify('-s 4096 -n 64 -r 6 -V -e -q 2')
-
-
-def test_rc_waits_for_events_in_its_own_guest(bench):
-    for vm in bench.pair.vms:
-        bench.verify('-s 4096 -n 64 -r 6 -V -e', server=vm, client=vm)
-
-
 def test_ud_datagrams(bench):
     bench.verify('-t ud -s 1024 -n 64 -r 2 -V -R 64')
-
-
-def test_ibv_rc_pingpong_with_events(bench):
-    bench.exchange('ibv_rc_pingpong -e -c -n 2000',
-                   'ibv_rc_pingpong -e -c -n 2000')
 
 
 def test_ib_write_bw_on_a_datagram_link(bench):
