@@ -297,7 +297,7 @@ struct VerbsJob {
     RdmaVerbs *v;
     void *obj;                      /* what it works on */
     const VerbsKind *kind;          /* for obj.c: of @obj */
-    uint32_t arg;                   /* of the command */
+    uint32_t arg;                   /* of a command, or its result */
     int ret;
     /* for job.c */
     bool finished;
@@ -504,8 +504,8 @@ uint64_t verbs_wq_next_wr_id(const VerbsQp *qp, RdmaQueue queue);
 uint64_t verbs_srq_wr_id(const VerbsSrq *srq, uint32_t slot);
 void verbs_qp_new_id(RdmaVerbs *v, VerbsQp *qp);
 /*
- * Post a send of no bytes; @poison: of memory that is not valid, so that it
- * fails. @ah: for UD. False: the host refuses it.
+ * Post a signaled send without data. @poison: it names memory that is not
+ * valid, so that it fails. @ah: for UD. False: the host refuses it.
  */
 bool verbs_post_empty(VerbsQp *qp, uint64_t wr_id, VerbsAh *ah, bool poison);
 /* Complete local work requests that are the oldest of their queues. */
@@ -570,7 +570,7 @@ void verbs_qp_class_init(RdmaBackendClass *rbc);
 
 /* A MAD with the address that it goes to or comes from */
 typedef struct VerbsMad {
-    struct ibv_ah_attr ah;          /* of the other side; our GID, SL */
+    struct ibv_ah_attr ah;          /* the path: their GID, our GID index */
     uint32_t qpn;                   /* of the other side */
     uint8_t data[VERBS_MAD_LEN];
 } VerbsMad;
@@ -630,11 +630,11 @@ void verbs_counters_class_init(RdmaBackendClass *rbc);
 
 /* Attributes of a QP that are numbers: x(its bit of RDMA_QP_*, its field) */
 #define VERBS_QP_NUMBERS(x)                                             \
-    x(ACCESS_FLAGS, qp_access_flags) x(QKEY, qkey)                    \
-    x(PATH_MTU, path_mtu) x(TIMEOUT, timeout)                         \
-    x(RETRY_CNT, retry_cnt) x(RNR_RETRY, rnr_retry)                   \
-    x(MIN_RNR_TIMER, min_rnr_timer) x(MAX_QP_RD_ATOMIC, max_rd_atomic)\
-    x(MAX_DEST_RD_ATOMIC, max_dest_rd_atomic) x(SQ_PSN, sq_psn)       \
+    x(ACCESS_FLAGS, qp_access_flags) x(QKEY, qkey)                      \
+    x(PATH_MTU, path_mtu) x(TIMEOUT, timeout)                           \
+    x(RETRY_CNT, retry_cnt) x(RNR_RETRY, rnr_retry)                     \
+    x(MIN_RNR_TIMER, min_rnr_timer) x(MAX_QP_RD_ATOMIC, max_rd_atomic)  \
+    x(MAX_DEST_RD_ATOMIC, max_dest_rd_atomic) x(SQ_PSN, sq_psn)         \
     x(DEST_QPN, dest_qp_num) x(RATE_LIMIT, rate_limit)
 
 /* inspect.c: a view of objects for people on the host */
