@@ -20,7 +20,7 @@ sys.dont_write_bytecode = True
 TOP = Path(__file__).resolve().parents[2]
 SERVER = TOP / 'tools/server/virtio-rdma-server'
 QEMU = '''#!/usr/bin/python3
-import re, signal, socket, sys
+import re, signal, socket, sys, time
 print(*sys.argv[1:], file=open(sys.argv[0] + '.words', 'w'), flush=True)
 if 'fail' in ' '.join(sys.argv):
     sys.exit(5)
@@ -29,6 +29,9 @@ for path in re.findall(r'(?:type=unix|id=rdma),path=([^, ]*)',
                        ' '.join(sys.argv)):
     socks.append(socket.socket(socket.AF_UNIX))
     socks[-1].bind(path)
+time.sleep(0.1)
+for sock in socks:
+    sock.listen()
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 signal.pause()
 '''
@@ -118,6 +121,12 @@ class Server(unittest.TestCase):
         self.assertEqual(server.wait(20), 0)
         self.assertFalse(self.socket.exists())
         self.assertFalse(Path(f'{self.socket}.nic').exists())
+
+    def test_a_vmm_can_connect_at_once(self):
+        self.start()
+        for path in self.socket, f'{self.socket}.nic':
+            with socket.socket(socket.AF_UNIX) as vmm:
+                vmm.connect(str(path))
 
     def test_stale_sockets_do_not_matter(self):
         with socket.socket(socket.AF_UNIX) as stale:
