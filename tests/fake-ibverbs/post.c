@@ -83,7 +83,9 @@ static int post_one(FakeQp *qp, const struct ibv_send_wr *wr)
     send->wr.next = NULL;
     send->wr.sg_list = NULL;
     send->seq = qp->send.posted++;
-    memcpy(send->sge, wr->sg_list, sges);
+    if (sges) {
+        memcpy(send->sge, wr->sg_list, sges);
+    }
     if (wr->send_flags & IBV_SEND_INLINE) {
         take_inline(send, wr);
     }

@@ -16,7 +16,9 @@ FakeRecv *fake_recv_new(const struct ibv_recv_wr *wr, uint32_t max_sge)
     recv = g_malloc(sizeof(*recv) + wr->num_sge * sizeof(recv->sge[0]));
     recv->wr_id = wr->wr_id;
     recv->num_sge = wr->num_sge;
-    memcpy(recv->sge, wr->sg_list, wr->num_sge * sizeof(recv->sge[0]));
+    if (wr->num_sge) {
+        memcpy(recv->sge, wr->sg_list, wr->num_sge * sizeof(recv->sge[0]));
+    }
     return recv;
 }
 
