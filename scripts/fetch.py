@@ -41,10 +41,14 @@ class FetchError(Exception):
     pass
 
 
-def codename():
+def os_release(key):
     text = Path('/etc/os-release').read_text(encoding='utf-8')
-    found = re.search(r'^VERSION_CODENAME=(\S+)', text, re.M)
+    found = re.search(rf'^{key}=(.*)$', text, re.M)
     return found[1].strip('"') if found else ''
+
+
+def codename():
+    return os_release('VERSION_CODENAME')
 
 
 def one_line_sources(text):
@@ -90,25 +94,36 @@ def machine_sources():
                 yield uri, suite, signed
 
 
+def machine_suite():
+    """This machine's suite, by the name that its sources have for it."""
+    names = {suite for _, suite, _ in machine_sources()}
+    # A suite that is not released has no version.
+    moving = (('stable', 'oldstable') if os_release('VERSION_ID')
+              else ('testing', 'unstable', 'sid'))
+    own = codename()
+    return next((name for name in (own, *moving) if name in names), own)
+
+
 def machine_archive():
     """(uri, signed-by or None) of the archive this machine installs from."""
-    own = codename()
+    own = machine_suite()
     for uri, suite, signed in machine_sources():
         if suite == own:
             return uri, signed
-    raise FetchError('no Debian archive in /etc/apt: give a directory with '
-                     'the sources (./configure --qemu-src or '
-                     '--source-cache)')
+    raise FetchError(f'no Debian archive in /etc/apt has {own or "a suite"}: '
+                     'give a directory with the sources (./configure '
+                     '--qemu-src or --source-cache)')
 
 
 def archive_of(suite):
     """(uri, signed-by or None) of the archive with this suite."""
     if suite.endswith('-security'):
+        own = f'{machine_suite()}-security'
         for uri, name, signed in machine_sources():
-            if name == f'{codename()}-security':
+            if name == own:
                 return uri, signed
-        raise FetchError('no archive of security updates in /etc/apt: add '
-                         f'{codename()}-security')
+        raise FetchError('no archive of security updates in /etc/apt: '
+                         f'add {own}')
     return machine_archive()
 
 
@@ -122,7 +137,7 @@ def source_entry(types, uri, suite, signed):
 def sources_for(suite):
     """A .sources file for another Debian, with this machine's archives for its
     main suite, updates and security, in this order."""
-    own = codename()
+    own = machine_suite()
     first = machine_archive()
     wanted = [(*first, suite)]
     for uri, name, signed in machine_sources():

@@ -109,6 +109,37 @@ class Sources(unittest.TestCase):
         with self.assertRaisesRegex(AssertionError, 'no source of .* 1.3'):
             self.fetch('1.3')
 
+    def test_the_machine_has_a_codename_or_a_moving_suite(self):
+        url = 'http://archive/debian'
+        for version, suites, own in (
+                ('', ('testing', 'forky'), 'forky'),
+                ('', ('trixie', 'testing'), 'testing'),
+                ('', ('sid',), 'sid'),
+                ('', ('stable', 'testing'), 'testing'),
+                ('14', ('stable', 'testing'), 'stable'),
+                ('14', ('testing', 'forky'), 'forky')):
+            release = {'VERSION_CODENAME': 'forky', 'VERSION_ID': version}
+            named = [(f'{url}/{suite}', suite, None) for suite in (
+                *suites, *(f'{suite}-security' for suite in suites))]
+            with self.subTest(suites), \
+                    mock.patch.object(fetch, 'os_release', release.get), \
+                    mock.patch.object(fetch, 'machine_sources',
+                                      return_value=named):
+                self.assertEqual(fetch.machine_archive(),
+                                 (f'{url}/{own}', None))
+                self.assertEqual(fetch.archive_of('trixie-security'),
+                                 (f'{url}/{own}-security', None))
+                made = fetch.sources_for('trixie')
+                self.assertIn(f'URIs: {url}/{own}\nSuites: trixie\n', made)
+                self.assertIn('Suites: trixie-security\n', made)
+
+    def test_a_machine_without_its_suite_is_an_error(self):
+        with mock.patch.object(fetch, 'codename', return_value='forky'), \
+                mock.patch.object(fetch, 'machine_sources',
+                                  return_value=[('u', 'bookworm', None)]), \
+                self.assertRaisesRegex(fetch.FetchError, 'no Debian archive'):
+            fetch.machine_archive()
+
 
 if __name__ == '__main__':
     tap.main()
