@@ -88,7 +88,18 @@ class ServedVm(Vm):
             self.spawn(f'sleep 0.2; {command}')
         else:
             self.qmp('system_reset')
-        self.hears()
+        try:
+            self.hears()
+        except LabError as e:
+            raise LabError(f'{e}\n{self.errors()}\n{self._registers()}') from e
+
+    def _registers(self):
+        """Where the guest's processors are, and whether they run."""
+        try:
+            status = self.qmp('query-status', timeout=10)
+            return f'{status}\n{self.hmp("info registers -a")}'
+        except LabError as e:
+            return str(e)
 
 
 class StockVm(ServedVm):
