@@ -10,7 +10,7 @@
 void rdma_hca_cq_remove(RdmaHca *hca, RdmaHcaCq *cq)
 {
     rdma_hca_table_clear(&hca->cqs, cq->cqn);
-    rdma_hca_events_forget(hca, RDMA_HCA_EVENT_OF_CQ, cq->cqn);
+    rdma_hca_events_forget(hca, &hca->cqs, cq->cqn);
     hca->ops->cq->free(hca, cq);
 }
 

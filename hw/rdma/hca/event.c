@@ -24,44 +24,39 @@ static uint64_t event_key(const RdmaEvent *event)
     return (uint64_t)event->type << 32 | event->id;
 }
 
-RdmaHcaEventOf rdma_hca_event_of(RdmaEventType type)
+/* The table of the objects that have events of this type, or NULL */
+static const RdmaHcaTable *table_of(const RdmaHca *hca, RdmaEventType type)
 {
     switch (type) {
     case RDMA_EVENT_CQ_ERR:
-        return RDMA_HCA_EVENT_OF_CQ;
+        return &hca->cqs;
     case RDMA_EVENT_QP_FATAL:
     case RDMA_EVENT_QP_REQ_ERR:
     case RDMA_EVENT_QP_ACCESS_ERR:
     case RDMA_EVENT_COMM_EST:
     case RDMA_EVENT_SQ_DRAINED:
     case RDMA_EVENT_LAST_WQE_REACHED:
-        return RDMA_HCA_EVENT_OF_QP;
+        return &hca->qps;
     case RDMA_EVENT_SRQ_ERR:
     case RDMA_EVENT_SRQ_LIMIT_REACHED:
-        return RDMA_HCA_EVENT_OF_SRQ;
-    case RDMA_EVENT_PORT_ACTIVE:
-    case RDMA_EVENT_PORT_ERR:
-    case RDMA_EVENT_GID_CHANGE:
-        return RDMA_HCA_EVENT_OF_PORT;
+        return &hca->srqs;
     default:
-        return RDMA_HCA_EVENT_OF_NONE;
+        return NULL;
     }
 }
 
-/* Does the type have an object, and does that object exist? */
-static bool is_valid(RdmaHca *hca, const RdmaEvent *event)
+/* Is the type known, and does its object exist? */
+static bool is_valid(const RdmaHca *hca, const RdmaEvent *event)
 {
-    switch (rdma_hca_event_of(event->type)) {
-    case RDMA_HCA_EVENT_OF_CQ:
-        return rdma_hca_table_get(&hca->cqs, event->id);
-    case RDMA_HCA_EVENT_OF_QP:
-        return rdma_hca_table_get(&hca->qps, event->id);
-    case RDMA_HCA_EVENT_OF_SRQ:
-        return rdma_hca_table_get(&hca->srqs, event->id);
-    case RDMA_HCA_EVENT_OF_PORT:
+    const RdmaHcaTable *t = table_of(hca, event->type);
+
+    switch (event->type) {
+    case RDMA_EVENT_PORT_ACTIVE:
+    case RDMA_EVENT_PORT_ERR:
+    case RDMA_EVENT_GID_CHANGE:
         return event->id == RDMA_PORT_NUM;
     default:
-        return false;
+        return t && rdma_hca_table_get(t, event->id);
     }
 }
 
@@ -114,15 +109,15 @@ void rdma_hca_event_done(RdmaHca *hca, const RdmaEvent *event)
     drop_event(&hca->events, container_of(event, RdmaHcaEvent, event));
 }
 
-void rdma_hca_events_forget(RdmaHca *hca, RdmaHcaEventOf of, uint32_t id)
+void rdma_hca_events_forget(RdmaHca *hca, const RdmaHcaTable *t, uint32_t id)
 {
     /* Thousands may be pending, so look up those that the object can have. */
     for (unsigned type = 0; type <= RDMA_EVENT_GID_CHANGE; type++) {
         RdmaEvent event = { .type = type, .id = id };
         uint64_t key = event_key(&event);
-        RdmaHcaEvent *p = rdma_hca_event_of(type) == of
-                             ? g_hash_table_lookup(hca->events.by_key, &key)
-                             : NULL;
+        RdmaHcaEvent *p = table_of(hca, type) == t
+                          ? g_hash_table_lookup(hca->events.by_key, &key)
+                          : NULL;
 
         if (p) {
             drop_event(&hca->events, p);

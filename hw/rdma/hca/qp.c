@@ -131,7 +131,7 @@ static void forget_completions(RdmaHca *hca, RdmaHcaQp *qp)
 void rdma_hca_qp_remove(RdmaHca *hca, RdmaHcaQp *qp)
 {
     rdma_hca_table_clear(&hca->qps, qp->init.qpn);
-    rdma_hca_events_forget(hca, RDMA_HCA_EVENT_OF_QP, qp->init.qpn);
+    rdma_hca_events_forget(hca, &hca->qps, qp->init.qpn);
     forget_completions(hca, qp);
     qp->pd->users--;
     qp->send_cq->users--;

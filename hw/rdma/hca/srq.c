@@ -33,7 +33,7 @@ void rdma_hca_srq_add(RdmaHca *hca, RdmaHcaSrq *srq)
 void rdma_hca_srq_remove(RdmaHca *hca, RdmaHcaSrq *srq)
 {
     rdma_hca_table_clear(&hca->srqs, srq->attr.srqn);
-    rdma_hca_events_forget(hca, RDMA_HCA_EVENT_OF_SRQ, srq->attr.srqn);
+    rdma_hca_events_forget(hca, &hca->srqs, srq->attr.srqn);
     srq->pd->users--;
     g_free(srq->wq.inflight);
     hca->ops->srq->free(hca, srq);

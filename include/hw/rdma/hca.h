@@ -449,17 +449,6 @@ void rdma_hca_counters_set(RdmaHca *hca, const uint64_t *values);
 
 /* event.c: asynchronous events */
 
-/* Which kind of object the ID of an event names */
-typedef enum RdmaHcaEventOf {
-    RDMA_HCA_EVENT_OF_NONE,
-    RDMA_HCA_EVENT_OF_CQ,
-    RDMA_HCA_EVENT_OF_QP,
-    RDMA_HCA_EVENT_OF_SRQ,
-    RDMA_HCA_EVENT_OF_PORT,
-} RdmaHcaEventOf;
-
-RdmaHcaEventOf rdma_hca_event_of(RdmaEventType type);
-
 /*
  * Make an event pending, if the driver takes events and the object exists. The
  * guest interface writes it when there is room.
@@ -470,8 +459,8 @@ void rdma_hca_event_raise(RdmaHca *hca, RdmaEventType type, uint32_t id);
  * it.
  */
 void rdma_hca_event_done(RdmaHca *hca, const RdmaEvent *event);
-/* The object is gone: drop its pending events. */
-void rdma_hca_events_forget(RdmaHca *hca, RdmaHcaEventOf of, uint32_t id);
+/* Object @id of table @t is gone: drop its pending events. */
+void rdma_hca_events_forget(RdmaHca *hca, const RdmaHcaTable *t, uint32_t id);
 /* Raise an event if the port's state differs from that at the last call. */
 void rdma_hca_port_check(RdmaHca *hca);
 /*
