@@ -18,7 +18,7 @@
 /* Not supported: changing the size of queues, and alternate paths. */
 #define QP_ATTR_UNSUPPORTED (RDMA_QP_CAP | RDMA_QP_ALT_PATH)
 
-static bool check_cap(RdmaHca *hca, const RdmaQpCap *cap, uint32_t max_wr)
+static int check_cap(RdmaHca *hca, const RdmaQpCap *cap, uint32_t max_wr)
 {
     const RdmaBackendLimits *l = &hca->limits;
 
@@ -29,7 +29,7 @@ static bool check_cap(RdmaHca *hca, const RdmaQpCap *cap, uint32_t max_wr)
            rdma_hca_check_range("max_recv_sge", cap->max_recv_sge, 0,
                                 l->max_recv_sge) &&
            rdma_hca_check_range("max_inline_data", cap->max_inline_data, 0,
-                                l->max_inline_data);
+                                l->max_inline_data) ? 0 : -EINVAL;
 }
 
 static int check_srq(RdmaHca *hca, RdmaQpInitAttr *init)
@@ -50,8 +50,6 @@ static int check_srq(RdmaHca *hca, RdmaQpInitAttr *init)
 
 int rdma_hca_qp_check(RdmaHca *hca, RdmaQpInitAttr *init, uint32_t max_wr)
 {
-    int ret;
-
     switch (init->qp_type) {
     case RDMA_QPT_GSI:
     case RDMA_QPT_RC:
@@ -69,11 +67,7 @@ int rdma_hca_qp_check(RdmaHca *hca, RdmaQpInitAttr *init, uint32_t max_wr)
     if (init->block_mcast_loopback && init->qp_type != RDMA_QPT_UD) {
         return -EINVAL;
     }
-    ret = check_srq(hca, init);
-    if (ret) {
-        return ret;
-    }
-    return check_cap(hca, &init->cap, max_wr) ? 0 : -EINVAL;
+    return check_srq(hca, init) ?: check_cap(hca, &init->cap, max_wr);
 }
 
 int rdma_hca_qp_find(RdmaHca *hca, RdmaQpType type, uint32_t *qpn)
