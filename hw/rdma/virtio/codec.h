@@ -35,22 +35,10 @@
 #define VIRTIO_RDMA_SGE_SIZE      sizeof(struct virtio_rdma_sge)
 /* The header of a slot of a direct queue: the length of the WQE after it */
 #define VIRTIO_RDMA_SLOT_SIZE     sizeof(struct virtio_rdma_direct_slot)
-/* Words of the first page of a direct QP */
-#define VIRTIO_RDMA_DIRECT_AT(field) \
-    offsetof(struct virtio_rdma_direct_page, field)
-
-/* Words of the first page of a direct SRQ */
-#define VIRTIO_RDMA_DIRECT_SRQ_AT(field) \
-    offsetof(struct virtio_rdma_direct_srq_page, field)
-
-/* Words of the shadow of a page of doorbells */
-#define VIRTIO_RDMA_SHADOW_AT(field) \
-    offsetof(struct virtio_rdma_shadow_page, field)
-
-/* Words of the first page of a direct CQ, and the size of its slots */
-#define VIRTIO_RDMA_DIRECT_CQ_AT(field) \
-    offsetof(struct virtio_rdma_direct_cq_page, field)
+/* The size of the slots of a direct CQ */
 #define VIRTIO_RDMA_CQE_SLOT_SHIFT 6
+/* A word of a page of the driver, such as direct_page or shadow_page */
+#define VIRTIO_RDMA_AT(page, field) offsetof(struct virtio_rdma_##page, field)
 
 /* codec-mem.c: buffers of virtqueues, and slots */
 

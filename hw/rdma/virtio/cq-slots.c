@@ -41,7 +41,8 @@ static bool count(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *unconsumed)
     uint32_t consumed;
 
     if (!rdma_hca_load_word(rdma_hca_ram(&s->hca), cq->counters +
-                            VIRTIO_RDMA_DIRECT_CQ_AT(consumer), &consumed)) {
+                            VIRTIO_RDMA_AT(direct_cq_page, consumer),
+                            &consumed)) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: the counters of CQ %u "
                       "are not in RAM any more\n", cq->core.cqn);
         return false;
@@ -88,7 +89,7 @@ static bool take_arm(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited)
     uint32_t arm;
 
     if (!rdma_hca_load_word(rdma_hca_ram(&s->hca), cq->counters +
-                            VIRTIO_RDMA_DIRECT_CQ_AT(arm), &arm) ||
+                            VIRTIO_RDMA_AT(direct_cq_page, arm), &arm) ||
         arm == cq->fired) {
         return false;
     }

@@ -67,7 +67,7 @@ static void drop_unreadable(VirtIORdma *s, VirtIORdmaShadow *shadow)
 static bool store_awake(VirtIORdma *s, uint64_t addr, bool awake)
 {
     return rdma_hca_store_word(rdma_hca_ram(&s->hca), addr +
-                               VIRTIO_RDMA_SHADOW_AT(awake), awake);
+                               VIRTIO_RDMA_AT(shadow_page, awake), awake);
 }
 
 int virtio_rdma_shadow_set(VirtIORdma *s, uint32_t page, uint64_t addr)
@@ -119,7 +119,7 @@ static bool take_marks(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t word,
     uint32_t bits;
 
     if (!rdma_hca_take_bits(rdma_hca_ram(&s->hca), shadow->addr +
-                            VIRTIO_RDMA_SHADOW_AT(marked[word]), &bits)) {
+                            VIRTIO_RDMA_AT(shadow_page, marked[word]), &bits)) {
         return false;
     }
     for (; bits; bits &= bits - 1) {
@@ -165,7 +165,7 @@ static bool schedule_marked(VirtIORdma *s, VirtIORdmaShadow *shadow,
                             uint32_t *budget, bool *found)
 {
     const RdmaRam *ram = rdma_hca_ram(&s->hca);
-    uint64_t at = shadow->addr + VIRTIO_RDMA_SHADOW_AT(summary);
+    uint64_t at = shadow->addr + VIRTIO_RDMA_AT(shadow_page, summary);
     uint32_t summary[SUMMARY_WORDS], bits;
 
     if (!rdma_hca_read_ram(ram, at, summary, sizeof(summary))) {

@@ -126,19 +126,20 @@ static void start(RdmaHcaWq *wq, VirtIORdmaWq *form,
 void virtio_rdma_direct_qp_start(VirtIORdmaQp *qp)
 {
     start(&qp->core.sq, &qp->sq, &qp->pages, 1,
-          VIRTIO_RDMA_DIRECT_AT(sq_producer), VIRTIO_RDMA_DIRECT_AT(sq_awake));
+          VIRTIO_RDMA_AT(direct_page, sq_producer),
+          VIRTIO_RDMA_AT(direct_page, sq_awake));
     if (!qp->core.init.has_srq) {
         start(&qp->core.rq, &qp->rq, &qp->pages, 1 + slots_pages(&qp->sq),
-              VIRTIO_RDMA_DIRECT_AT(rq_producer),
-              VIRTIO_RDMA_DIRECT_AT(rq_awake));
+              VIRTIO_RDMA_AT(direct_page, rq_producer),
+              VIRTIO_RDMA_AT(direct_page, rq_awake));
     }
 }
 
 void virtio_rdma_direct_srq_start(VirtIORdmaSrq *srq)
 {
     start(&srq->core.wq, &srq->wq, &srq->pages, 1,
-          VIRTIO_RDMA_DIRECT_SRQ_AT(producer),
-          VIRTIO_RDMA_DIRECT_SRQ_AT(awake));
+          VIRTIO_RDMA_AT(direct_srq_page, producer),
+          VIRTIO_RDMA_AT(direct_srq_page, awake));
 }
 
 /* Copy from a slot, whose pages need not be contiguous. */
