@@ -3,10 +3,10 @@
  * Layer "codec" of the virtio-rdma device: the layout of guest bytes, which is
  * that of docs/specs/virtio-rdma.rst, little-endian and without padding.
  *
- * This is the only code that knows where a field lies in a work queue element,
- * a completion or an event. Handlers of control commands read their request
- * and write their response, and config.c writes configuration space. All else
- * in the device works on host structures.
+ * This is the only code that knows where a field lies in a work queue element
+ * or a completion. Handlers of control commands read their request and write
+ * their response, config.c writes configuration space, and eq.c and event-vq.c
+ * write events. All else in the device works on host structures.
  */
 #ifndef HW_RDMA_VIRTIO_CODEC_H
 #define HW_RDMA_VIRTIO_CODEC_H
@@ -27,8 +27,6 @@
 /* Bytes in guest memory */
 #define VIRTIO_RDMA_CQE_SIZE      sizeof(struct virtio_rdma_cqe)
 #define VIRTIO_RDMA_CQE_EX_SIZE   sizeof(struct virtio_rdma_cqe_ex)
-#define VIRTIO_RDMA_EVENT_SIZE    sizeof(struct virtio_rdma_event)
-#define VIRTIO_RDMA_CQN_SIZE      sizeof(struct virtio_rdma_cqn)
 /* WQEs without their SGEs or inline data */
 #define VIRTIO_RDMA_SEND_WQE_SIZE sizeof(struct virtio_rdma_sq_wqe)
 #define VIRTIO_RDMA_RECV_WQE_SIZE sizeof(struct virtio_rdma_rq_wqe)
@@ -104,27 +102,23 @@ void virtio_rdma_codec_get_qp_attr(const struct virtio_rdma_qp_attr *p,
 void virtio_rdma_codec_put_qp_attr(struct virtio_rdma_qp_attr *p,
                                    const RdmaQpAttr *attr);
 
-/* codec-wqe.c: work queue elements, completions and events */
+/* codec-wqe.c: work queue elements and completions */
 
 /*
  * Decode the part of a WQE before its SGEs or inline data. Does not set the
  * status and the lists of @wr. @ud: the WR has the address of its peer. Sets
  * @pages for REG_MR only.
  */
-void virtio_rdma_codec_get_send(const uint8_t *buf, bool ud, RdmaSendWr *wr,
+void virtio_rdma_codec_get_send(const void *buf, bool ud, RdmaSendWr *wr,
                                 RdmaHcaPages *pages);
 /* The length that a slot of a direct queue names, in bytes */
-uint32_t virtio_rdma_codec_get_slot(const uint8_t *buf);
-void virtio_rdma_codec_get_recv(const uint8_t *buf, RdmaRecvWr *wr);
-void virtio_rdma_codec_get_sges(const uint8_t *buf, uint32_t n, RdmaSge *sge);
+uint32_t virtio_rdma_codec_get_slot(const void *buf);
+void virtio_rdma_codec_get_recv(const void *buf, RdmaRecvWr *wr);
+void virtio_rdma_codec_get_sges(const void *buf, uint32_t n, RdmaSge *sge);
 
 /* Fills VIRTIO_RDMA_CQE_SIZE bytes, or VIRTIO_RDMA_CQE_EX_SIZE with @ex. */
-void virtio_rdma_codec_put_cqe(uint8_t *buf, const RdmaWc *wc, bool ex);
-bool virtio_rdma_codec_cqe_is_recv(const uint8_t *cqe);
-void virtio_rdma_codec_set_cqe_qpn(uint8_t *cqe, uint32_t qpn);
-/* Fills VIRTIO_RDMA_CQN_SIZE bytes. */
-void virtio_rdma_codec_put_cqn(uint8_t *buf, uint32_t cqn);
-/* Fills VIRTIO_RDMA_EVENT_SIZE bytes. */
-void virtio_rdma_codec_put_event(uint8_t *buf, const RdmaEvent *event);
+void virtio_rdma_codec_put_cqe(void *buf, const RdmaWc *wc, bool ex);
+bool virtio_rdma_codec_cqe_is_recv(const void *cqe);
+void virtio_rdma_codec_set_cqe_qpn(void *cqe, uint32_t qpn);
 
 #endif

@@ -7,6 +7,8 @@
  * and one interrupt.
  */
 #include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "qemu/iov.h"
 #include "trace.h"
 #include "queue.h"
 
@@ -61,18 +63,17 @@ static bool push_event(VirtIORdma *s, VirtIORdmaCq *eq, uint32_t cqn,
                        uint32_t *budget)
 {
     g_autofree VirtQueueElement *elem = NULL;
-    uint8_t buf[VIRTIO_RDMA_CQN_SIZE];
+    struct virtio_rdma_cqn event = { .cqn = cpu_to_le32(cqn) };
 
-    if (!virtio_rdma_cq_pop(s, eq, sizeof(buf), budget, &elem)) {
+    if (!virtio_rdma_cq_pop(s, eq, sizeof(event), budget, &elem)) {
         rdma_hca_cq_enter_error(&s->hca, &eq->core);
         return false;
     }
     if (!elem) {
         return false;
     }
-    virtio_rdma_codec_put_cqn(buf, cqn);
-    virtio_rdma_codec_write(elem, buf, sizeof(buf));
-    virtqueue_push(eq->vq, elem, sizeof(buf));
+    iov_from_buf(elem->in_sg, elem->in_num, 0, &event, sizeof(event));
+    virtqueue_push(eq->vq, elem, sizeof(event));
     return true;
 }
 

@@ -4,6 +4,7 @@
  * pending.
  */
 #include "qemu/osdep.h"
+#include "qemu/bswap.h"
 #include "qemu/iov.h"
 #include "qemu/log.h"
 #include "queue.h"
@@ -15,10 +16,12 @@
 static bool push_event(VirtIORdma *s, const RdmaEvent *event, bool *used,
                        uint32_t *budget)
 {
-    uint8_t buf[VIRTIO_RDMA_EVENT_SIZE];
-    size_t size = VIRTIO_RDMA_EVENT_SIZE;
+    const struct virtio_rdma_event bytes = {
+        .type = cpu_to_le32(event->type),
+        .id = cpu_to_le32(event->id),
+    };
+    size_t size = sizeof(bytes);
 
-    virtio_rdma_codec_put_event(buf, event);
     while (*budget) {
         g_autofree VirtQueueElement *elem = NULL;
         size_t room;
@@ -35,7 +38,7 @@ static bool push_event(VirtIORdma *s, const RdmaEvent *event, bool *used,
         room = iov_size(elem->in_sg, elem->in_num);
         fits = room >= size;
         if (fits) {
-            virtio_rdma_codec_write(elem, buf, size);
+            iov_from_buf(elem->in_sg, elem->in_num, 0, &bytes, size);
         } else {
             qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: a buffer for events "
                           "has %zu writable bytes, less than %zu\n", room,

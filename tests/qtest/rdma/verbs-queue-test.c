@@ -87,6 +87,26 @@ static void test_bad_datagram(void)
     }
 }
 
+/* The field has 32 bits, the number of a port has 8. */
+static void test_datagram_for_another_port(void)
+{
+    static const uint32_t ports[] = { 0, 2, 0x101, 0x80000001, UINT32_MAX };
+    g_autoptr(Verbs) v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
+
+    for (int i = 0; i < ARRAY_SIZE(ports); i++) {
+        RdmaSendWr wr = qrdma_ud_wr(1, NULL, p.b, 0);
+        uint8_t bytes[QRDMA_WQE_ROOM];
+        size_t len = qrdma_encode_send(p.a, &wr, bytes);
+
+        stl_le_p(bytes + offsetof(struct virtio_rdma_sq_wqe, wr.ud.av.port),
+                 ports[i]);
+        qrdma_post_raw(p.a, &p.a->sq, bytes, len, 0, true);
+        expect_bad(p.cq_a, 1);
+        check_sqe(&p);
+    }
+}
+
 static void test_bad_send_of_uc(void)
 {
     g_autoptr(Verbs) v = verbs_new("auto off");
@@ -479,6 +499,7 @@ const QRdmaTest verbs_queue_tests[] = {
     { "ring-reset-in-flight-then-reset", test_ring_reset_in_flight_then_reset },
     { "work-requests-are-limited", test_work_requests_are_limited },
     { "bad-datagram", test_bad_datagram },
+    { "datagram-for-another-port", test_datagram_for_another_port },
     { "bad-send-of-uc", test_bad_send_of_uc },
     { "sqe-ends", test_sqe_ends },
     { "bad-after-unsignalled", test_bad_after_unsignalled },
