@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Copies between guest memory and buffers of the host. The device checks the
- * copies, which the guest cannot change.
+ * Write completions to guest memory. With F_VERSION_1 the status, or the number
+ * of a slot, is written last, so that a driver that polls it never reads half a
+ * completion.
  */
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
@@ -9,18 +10,6 @@
 #include "qemu/iov.h"
 #include "qemu/rcu.h"
 #include "codec.h"
-
-size_t virtio_rdma_codec_read(const VirtQueueElement *elem, void *buf,
-                              size_t room)
-{
-    return iov_to_buf(elem->out_sg, elem->out_num, 0, buf, room);
-}
-
-size_t virtio_rdma_codec_write(const VirtQueueElement *elem, const void *buf,
-                               size_t len)
-{
-    return iov_from_buf(elem->in_sg, elem->in_num, 0, buf, len);
-}
 
 void virtio_rdma_codec_write_cqe(const VirtQueueElement *elem,
                                  const uint8_t *cqe, size_t size,

@@ -38,16 +38,8 @@
 /* A word of a page of the driver, such as direct_page or shadow_page */
 #define VIRTIO_RDMA_AT(page, field) offsetof(struct virtio_rdma_##page, field)
 
-/* codec-mem.c: buffers of virtqueues, and slots */
+/* codec-mem.c: completions in guest memory */
 
-/*
- * Copy from the readable buffers of @elem, at most @room bytes, or to the
- * writable ones. Return how many bytes were copied.
- */
-size_t virtio_rdma_codec_read(const VirtQueueElement *elem, void *buf,
-                              size_t room);
-size_t virtio_rdma_codec_write(const VirtQueueElement *elem, const void *buf,
-                               size_t len);
 /*
  * Write a CQE of @size bytes, for which there is room. With @status_last the
  * status byte is written after all others, so that a driver that polls it can

@@ -230,7 +230,7 @@ static int execute(VirtIORdma *s, const VirtQueueElement *elem, uint8_t *cmd,
     size_t room, len;
     int ret;
 
-    len = virtio_rdma_codec_read(elem, buf, sizeof(buf));
+    len = iov_to_buf(elem->out_sg, elem->out_num, 0, buf, sizeof(buf));
     room = iov_size(elem->in_sg, elem->in_num);
     *cmd = buf[0];
 
@@ -281,7 +281,7 @@ static void answer(VirtIORdma *s, VirtQueue *vq, const VirtQueueElement *elem,
     buf[0] = status_of(s, ret);
     trace_virtio_rdma_ctrl(s, cmd_name(cmd), ret, buf[0]);
     /* A failed command may have room for less than the response. */
-    len = virtio_rdma_codec_write(elem, buf, len);
+    len = iov_from_buf(elem->in_sg, elem->in_num, 0, buf, len);
     virtqueue_push(vq, elem, len);
     rdma_vq_notify(&s->notify, vq);
 }

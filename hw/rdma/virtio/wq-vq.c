@@ -75,7 +75,8 @@ static bool take(RdmaHca *hca, RdmaHcaWq *wq, uint32_t *place)
     if (!elem) {
         return false;
     }
-    virtio_rdma_codec_read(elem, s->scratch->wqe, s->scratch->wqe_room);
+    iov_to_buf(elem->out_sg, elem->out_num, 0, s->scratch->wqe,
+               s->scratch->wqe_room);
     t->elem = elem;
     t->len = iov_size(elem->out_sg, elem->out_num);
     t->cost = rdma_vq_elem_work(elem);
