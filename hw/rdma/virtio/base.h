@@ -189,12 +189,10 @@ int virtio_rdma_vq_find_id(VirtIORdma *s, RdmaHcaTable *t,
                            uint32_t first, uint32_t end,
                            VirtIORdmaCheckId *check, const void *req,
                            uint32_t *id);
-/* The object of virtqueue @n is gone: the driver must reset the virtqueue. */
-void virtio_rdma_vq_abandon(VirtIORdma *s, uint32_t n);
 /*
- * The same with the layout of the demo, whose driver does not reset the
- * virtqueue, but starts again at index 0.
+ * The object of virtqueue @n is gone: the driver must reset the virtqueue. The
+ * driver of the demo starts again at index 0 instead, and so does the device.
  */
-void virtio_rdma_vq_rewind(VirtIORdma *s, uint32_t n);
+void virtio_rdma_vq_abandon(VirtIORdma *s, uint32_t n);
 
 #endif

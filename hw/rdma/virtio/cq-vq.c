@@ -227,14 +227,9 @@ static int resize(VirtIORdma *s, VirtIORdmaCq *cq,
     return rdma_hca_cq_resize(&s->hca, &cq->core, cqe);
 }
 
-static void destroyed(RdmaHca *hca, RdmaHcaCq *cq)
+void virtio_rdma_cq_abandon_vq(RdmaHca *hca, RdmaHcaCq *cq)
 {
     virtio_rdma_vq_abandon(virtio_rdma_of(hca), VIRTIO_RDMA_CQ_VQ(cq->cqn));
-}
-
-static void rewind_ring(RdmaHca *hca, RdmaHcaCq *cq)
-{
-    virtio_rdma_vq_rewind(virtio_rdma_of(hca), VIRTIO_RDMA_CQ_VQ(cq->cqn));
 }
 
 static void drop(RdmaHca *hca, RdmaHcaCq *cq)
@@ -242,12 +237,12 @@ static void drop(RdmaHca *hca, RdmaHcaCq *cq)
     virtio_rdma_cq_backlog_clear(virtio_rdma_cq(cq));
 }
 
-#define VQ_OPS(complete_op, destroyed_op) {     \
+#define VQ_OPS(complete_op) {                   \
     .core = {                                   \
         .complete = complete_op,                \
         .drop = drop,                           \
         .forget_qp = virtio_rdma_cq_forget_qp,  \
-        .destroyed = destroyed_op,              \
+        .destroyed = virtio_rdma_cq_abandon_vq, \
     },                                          \
     .max_cqe = max_cqe,                         \
     .flush = flush,                             \
@@ -255,8 +250,8 @@ static void drop(RdmaHca *hca, RdmaHcaCq *cq)
     .resize = resize,                           \
 }
 
-const VirtIORdmaCqOps virtio_rdma_cq_vq_ops = VQ_OPS(complete, destroyed);
-static const VirtIORdmaCqOps demo_ops = VQ_OPS(complete_demo, rewind_ring);
+const VirtIORdmaCqOps virtio_rdma_cq_vq_ops = VQ_OPS(complete);
+static const VirtIORdmaCqOps demo_ops = VQ_OPS(complete_demo);
 
 void virtio_rdma_cq_use_vq(VirtIORdma *s, VirtIORdmaCq *cq)
 {

@@ -133,15 +133,10 @@ static void drop(RdmaHca *hca, RdmaHcaCq *eq)
     }
 }
 
-static void destroyed(RdmaHca *hca, RdmaHcaCq *eq)
-{
-    virtio_rdma_vq_abandon(virtio_rdma_of(hca), VIRTIO_RDMA_CQ_VQ(eq->cqn));
-}
-
 /* Completions and commands for CQs do not reach event queues. */
 const VirtIORdmaCqOps virtio_rdma_eq_ops = {
     .core.drop = drop,
-    .core.destroyed = destroyed,
+    .core.destroyed = virtio_rdma_cq_abandon_vq,
     .max_cqe = max_cqe,
     .flush = flush,
 };

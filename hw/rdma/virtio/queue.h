@@ -272,6 +272,8 @@ void virtio_rdma_cq_start_vq(VirtIORdma *s, VirtIORdmaCq *cq);
  */
 bool virtio_rdma_cq_pop(VirtIORdma *s, VirtIORdmaCq *cq, size_t size,
                         uint32_t *budget, VirtQueueElement **elem);
+/* For RdmaHcaCqOps.destroyed(), of CQs and event queues */
+void virtio_rdma_cq_abandon_vq(RdmaHca *hca, RdmaHcaCq *cq);
 /* Encode a completion. */
 VirtIORdmaCqe virtio_rdma_cqe(VirtIORdma *s, const RdmaWc *wc, bool solicited);
 /* The CQ or event queue at virtqueue @n, or NULL. */

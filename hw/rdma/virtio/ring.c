@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The virtqueues of a virtio-rdma device: check the driver's rings, find a
- * virtqueue for a new object, and mark it when the object is gone
+ * virtqueue for a new object, and mark or rewind it when the object is gone
  */
 #include "qemu/osdep.h"
 #include "qemu/bitops.h"
@@ -117,15 +117,13 @@ int virtio_rdma_vq_find_id(VirtIORdma *s, RdmaHcaTable *t,
 
 void virtio_rdma_vq_abandon(VirtIORdma *s, uint32_t n)
 {
-    if (virtio_queue_ready(virtio_get_queue(VIRTIO_DEVICE(s), n))) {
+    VirtIODevice *vdev = VIRTIO_DEVICE(s);
+    VirtQueue *vq = virtio_get_queue(vdev, n);
+
+    if (s->is_demo) {
+        rdma_vq_rewind(&s->hca, vdev, vq);
+        s->vq_seen[n] = virtio_queue_get_last_avail_idx(vdev, n);
+    } else if (virtio_queue_ready(vq)) {
         set_bit(n, s->stale_vqs);
     }
-}
-
-void virtio_rdma_vq_rewind(VirtIORdma *s, uint32_t n)
-{
-    VirtIODevice *vdev = VIRTIO_DEVICE(s);
-
-    rdma_vq_rewind(&s->hca, vdev, virtio_get_queue(vdev, n));
-    s->vq_seen[n] = virtio_queue_get_last_avail_idx(vdev, n);
 }

@@ -179,28 +179,22 @@ static void destroyed(RdmaHca *hca, RdmaHcaWq *wq)
                            virtio_get_queue_index(virtio_rdma_wq(wq)->vq));
 }
 
-static void rewind_ring(RdmaHca *hca, RdmaHcaWq *wq)
-{
-    virtio_rdma_vq_rewind(virtio_rdma_of(hca),
-                          virtio_get_queue_index(virtio_rdma_wq(wq)->vq));
+#define VQ_OPS(take_op) {       \
+    .depth = depth,             \
+    .take = take_op,            \
+    .put_back = put_back,       \
+    .retire = retire,           \
+    .count = count,             \
+    .check = check,             \
+    .wake = wake,               \
+    .sleep = go_to_sleep,       \
+    .drain = drain,             \
+    .destroyed = destroyed,     \
+    .load = load,               \
 }
 
-#define VQ_OPS(take_op, destroyed_op) { \
-    .depth = depth,                     \
-    .take = take_op,                    \
-    .put_back = put_back,               \
-    .retire = retire,                   \
-    .count = count,                     \
-    .check = check,                     \
-    .wake = wake,                       \
-    .sleep = go_to_sleep,               \
-    .drain = drain,                     \
-    .destroyed = destroyed_op,          \
-    .load = load,                       \
-}
-
-const RdmaHcaWqOps virtio_rdma_wq_vq_ops = VQ_OPS(take, destroyed);
-static const RdmaHcaWqOps demo_ops = VQ_OPS(take_demo, rewind_ring);
+const RdmaHcaWqOps virtio_rdma_wq_vq_ops = VQ_OPS(take);
+static const RdmaHcaWqOps demo_ops = VQ_OPS(take_demo);
 
 void virtio_rdma_wq_use_vq(VirtIORdma *s, RdmaHcaWq *wq, VirtIORdmaWq *form,
                            uint32_t n)
