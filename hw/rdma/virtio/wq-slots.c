@@ -101,47 +101,6 @@ static VirtIORdmaSlots *slots_of(const RdmaHcaWq *wq)
     return &virtio_rdma_wq(wq)->slots;
 }
 
-/*
- * Set the form of @wq to @form: slots from page @base of @pages on. The first
- * page has the words at @producer and @awake.
- */
-static void start(RdmaHcaWq *wq, VirtIORdmaWq *form,
-                  const RdmaHcaExtents *pages, uint32_t base, size_t producer,
-                  size_t awake)
-{
-    VirtIORdmaSlots *slots = &form->slots;
-
-    wq->ops = &virtio_rdma_wq_slots_ops;
-    wq->opaque = form;
-    rdma_hca_cursor_init(&slots->at, pages, base);
-    slots->producer = rdma_hca_extents_first(pages) + producer;
-    slots->awake = rdma_hca_extents_first(pages) + awake;
-    slots->depth = 1u << form->depth_shift;
-    slots->seen = slots->taken;
-    slots->rescan_threshold = 1;
-    /* After migration the word at @awake is that of the source. */
-    slots->in_doubt = true;
-}
-
-void virtio_rdma_direct_qp_start(VirtIORdmaQp *qp)
-{
-    start(&qp->core.sq, &qp->sq, &qp->pages, 1,
-          VIRTIO_RDMA_AT(direct_page, sq_producer),
-          VIRTIO_RDMA_AT(direct_page, sq_awake));
-    if (!qp->core.init.has_srq) {
-        start(&qp->core.rq, &qp->rq, &qp->pages, 1 + slots_pages(&qp->sq),
-              VIRTIO_RDMA_AT(direct_page, rq_producer),
-              VIRTIO_RDMA_AT(direct_page, rq_awake));
-    }
-}
-
-void virtio_rdma_direct_srq_start(VirtIORdmaSrq *srq)
-{
-    start(&srq->core.wq, &srq->wq, &srq->pages, 1,
-          VIRTIO_RDMA_AT(direct_srq_page, producer),
-          VIRTIO_RDMA_AT(direct_srq_page, awake));
-}
-
 /* Copy from a slot, whose pages need not be contiguous. */
 static bool read_slot(VirtIORdma *s, VirtIORdmaWq *form, uint32_t at, void *buf,
                       size_t len)
@@ -355,7 +314,7 @@ static void drain(RdmaHca *hca, RdmaHcaWq *wq, uint32_t n)
     }
 }
 
-const RdmaHcaWqOps virtio_rdma_wq_slots_ops = {
+static const RdmaHcaWqOps slots_ops = {
     .depth = depth,
     .take = take,
     .put_back = put_back,
@@ -366,6 +325,47 @@ const RdmaHcaWqOps virtio_rdma_wq_slots_ops = {
     .sleep = go_to_sleep,
     .drain = drain,
 };
+
+/*
+ * Set the form of @wq to @form: slots from page @base of @pages on. The first
+ * page has the words at @producer and @awake.
+ */
+static void start(RdmaHcaWq *wq, VirtIORdmaWq *form,
+                  const RdmaHcaExtents *pages, uint32_t base, size_t producer,
+                  size_t awake)
+{
+    VirtIORdmaSlots *slots = &form->slots;
+
+    wq->ops = &slots_ops;
+    wq->opaque = form;
+    rdma_hca_cursor_init(&slots->at, pages, base);
+    slots->producer = rdma_hca_extents_first(pages) + producer;
+    slots->awake = rdma_hca_extents_first(pages) + awake;
+    slots->depth = 1u << form->depth_shift;
+    slots->seen = slots->taken;
+    slots->rescan_threshold = 1;
+    /* After migration the word at @awake is that of the source. */
+    slots->in_doubt = true;
+}
+
+void virtio_rdma_direct_qp_start(VirtIORdmaQp *qp)
+{
+    start(&qp->core.sq, &qp->sq, &qp->pages, 1,
+          VIRTIO_RDMA_AT(direct_page, sq_producer),
+          VIRTIO_RDMA_AT(direct_page, sq_awake));
+    if (!qp->core.init.has_srq) {
+        start(&qp->core.rq, &qp->rq, &qp->pages, 1 + slots_pages(&qp->sq),
+              VIRTIO_RDMA_AT(direct_page, rq_producer),
+              VIRTIO_RDMA_AT(direct_page, rq_awake));
+    }
+}
+
+void virtio_rdma_direct_srq_start(VirtIORdmaSrq *srq)
+{
+    start(&srq->core.wq, &srq->wq, &srq->pages, 1,
+          VIRTIO_RDMA_AT(direct_srq_page, producer),
+          VIRTIO_RDMA_AT(direct_srq_page, awake));
+}
 
 VirtIORdmaQp *virtio_rdma_direct_qp_at(VirtIORdma *s, uint32_t doorbell,
                                        uint32_t qpn)

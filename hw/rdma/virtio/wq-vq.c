@@ -193,13 +193,13 @@ static void destroyed(RdmaHca *hca, RdmaHcaWq *wq)
     .load = load,               \
 }
 
-const RdmaHcaWqOps virtio_rdma_wq_vq_ops = VQ_OPS(take);
+static const RdmaHcaWqOps vq_ops = VQ_OPS(take);
 static const RdmaHcaWqOps demo_ops = VQ_OPS(take_demo);
 
 void virtio_rdma_wq_use_vq(VirtIORdma *s, RdmaHcaWq *wq, VirtIORdmaWq *form,
                            uint32_t n)
 {
-    wq->ops = s->is_demo ? &demo_ops : &virtio_rdma_wq_vq_ops;
+    wq->ops = s->is_demo ? &demo_ops : &vq_ops;
     wq->opaque = form;
     form->vq = virtio_rdma_vq_use(s, n);
 }

@@ -25,13 +25,6 @@ struct VirtIORdmaScratch {
 };
 
 /*
- * The operations of the two forms of work queues: virtqueues (wq-vq.c) and
- * slots (wq-slots.c). Other files do not test the form of a queue.
- */
-extern const RdmaHcaWqOps virtio_rdma_wq_vq_ops;
-extern const RdmaHcaWqOps virtio_rdma_wq_slots_ops;
-
-/*
  * For RdmaHcaWqOps.take(): the VirtIORdmaTaken for the WQE that take() copies
  * to the scratch buffer, all zeros. This frees the last one of the same
  * direction.
