@@ -165,11 +165,6 @@ void virtio_rdma_vq_unpop(VirtIORdma *s, VirtQueue *vq,
  * ring only when all buffers up to the index of the last check were popped.
  */
 bool virtio_rdma_ring_check(VirtIORdma *s, VirtQueue *vq);
-/*
- * Return all available buffers of @vq unread, after @n buffers were returned
- * without a notification. The current command pays.
- */
-void virtio_rdma_ring_drain(VirtIORdma *s, VirtQueue *vq, uint32_t n);
 /* Virtqueue @n is that of a new object, or of one that was loaded. */
 VirtQueue *virtio_rdma_vq_use(VirtIORdma *s, uint32_t n);
 /*

@@ -44,15 +44,6 @@ void virtio_rdma_vq_unpop(VirtIORdma *s, VirtQueue *vq,
     virtqueue_rewind(vq, elem->ndescs);
 }
 
-void virtio_rdma_ring_drain(VirtIORdma *s, VirtQueue *vq, uint32_t n)
-{
-    int index = virtio_get_queue_index(vq);
-
-    rdma_vq_drain(&s->hca, vq, n, &s->notify);
-    s->vq_seen[index] = virtio_queue_get_last_avail_idx(VIRTIO_DEVICE(s),
-                                                        index);
-}
-
 VirtQueue *virtio_rdma_vq_use(VirtIORdma *s, uint32_t n)
 {
     s->vq_seen[n] = virtio_queue_get_last_avail_idx(VIRTIO_DEVICE(s), n);

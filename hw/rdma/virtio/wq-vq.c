@@ -155,7 +155,13 @@ static RdmaNext go_to_sleep(RdmaHca *hca, RdmaHcaWq *wq)
 
 static void drain(RdmaHca *hca, RdmaHcaWq *wq, uint32_t n)
 {
-    virtio_rdma_ring_drain(virtio_rdma_of(hca), virtio_rdma_wq(wq)->vq, n);
+    VirtIORdma *s = virtio_rdma_of(hca);
+    VirtQueue *vq = virtio_rdma_wq(wq)->vq;
+    int index = virtio_get_queue_index(vq);
+
+    rdma_vq_drain(hca, vq, n, &s->notify);
+    s->vq_seen[index] = virtio_queue_get_last_avail_idx(VIRTIO_DEVICE(s),
+                                                        index);
 }
 
 static bool load(RdmaHca *hca, RdmaHcaWq *wq, uint32_t place,
