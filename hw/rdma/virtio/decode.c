@@ -28,13 +28,6 @@ static bool opcode_negotiated(VirtIORdma *s, uint32_t opcode)
     }
 }
 
-/* An ATOMIC_WRITE may have 8 inline bytes on any QP. */
-static size_t inline_room(const RdmaHcaWq *wq, uint32_t opcode)
-{
-    return opcode == RDMA_WR_ATOMIC_WRITE ? sizeof(uint64_t)
-                                          : wq->max_inline;
-}
-
 /* A WQE may be shorter than its fixed part: the rest reads as 0. */
 static void pad(VirtIORdma *s, size_t len, size_t fixed)
 {
@@ -76,10 +69,14 @@ static RdmaWcStatus get_send(VirtIORdma *s, RdmaHcaQp *qp, size_t len,
         return RDMA_WC_LOC_QP_OP_ERR;
     }
     if (wr->send_flags & RDMA_SEND_INLINE) {
+        /* An ATOMIC_WRITE may have 8 inline bytes on any QP. */
+        uint64_t max_inline = wr->opcode == RDMA_WR_ATOMIC_WRITE
+                              ? sizeof(uint64_t) : wq->max_inline;
+
         if (!rdma_hca_check_range("num_sge besides inline data",
                                   wr->num_sge, 0, 0) ||
             !rdma_hca_check_range("length of inline data", len - fixed, 0,
-                                  inline_room(wq, wr->opcode))) {
+                                  max_inline)) {
             return RDMA_WC_LOC_QP_OP_ERR;
         }
         wr->inline_data = s->scratch->wqe + fixed;
