@@ -86,7 +86,7 @@ static void virtio_rdma_realize(DeviceState *dev, Error **errp)
     virtio_rdma_scratch_init(s);
     rdma_hca_start(&s->hca);
     virtio_rdma_config_update(s);
-    virtio_rdma_limits_register(s);
+    vmstate_register_any(VMSTATE_IF(s), &vmstate_virtio_rdma_limits, s);
     trace_virtio_rdma_realize(s, s->hca.limits.max_cq, s->hca.limits.max_qp,
                               virtio_get_num_queues(vdev));
 }

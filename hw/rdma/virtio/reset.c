@@ -163,7 +163,7 @@ static void unrealize(RdmaHca *hca)
     VirtIORdma *s = virtio_rdma_of(hca);
     VirtIODevice *vdev = VIRTIO_DEVICE(s);
 
-    virtio_rdma_limits_unregister(s);
+    vmstate_unregister(VMSTATE_IF(s), &vmstate_virtio_rdma_limits, s);
     /* Detaching may run a nested event loop: give the backend no more work. */
     rdma_hca_enter(&s->hca);
     virtio_rdma_running_update(s, 0);

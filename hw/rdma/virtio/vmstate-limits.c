@@ -95,13 +95,3 @@ const VMStateDescription vmstate_virtio_rdma_limits = {
         VMSTATE_END_OF_LIST()
     },
 };
-
-void virtio_rdma_limits_register(VirtIORdma *s)
-{
-    vmstate_register_any(VMSTATE_IF(s), &vmstate_virtio_rdma_limits, s);
-}
-
-void virtio_rdma_limits_unregister(VirtIORdma *s)
-{
-    vmstate_unregister(VMSTATE_IF(s), &vmstate_virtio_rdma_limits, s);
-}

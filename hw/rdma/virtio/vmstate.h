@@ -10,11 +10,6 @@
 #include "ctrl.h"
 #include "hw/rdma/hca-vmstate.h"
 
-/* vmstate-limits.c: features and limits, first in the stream */
-
-void virtio_rdma_limits_register(VirtIORdma *s);
-void virtio_rdma_limits_unregister(VirtIORdma *s);
-
 /* vmstate-queue.c: the forms of queues */
 
 /* For RdmaHcaOps: CQs and event queues, SRQs, QPs */
