@@ -273,11 +273,9 @@ void virtio_rdma_cq_start_vq(VirtIORdma *s, VirtIORdmaCq *cq)
 
 VirtIORdmaCq *virtio_rdma_cq_of_vq(VirtIORdma *s, uint32_t n)
 {
-    RdmaHcaCq *core = n >= VIRTIO_RDMA_CQ_VQ(0) && n <= s->max_vq_cq
-                      ? rdma_hca_table_get(&s->hca.cqs,
-                                           n - VIRTIO_RDMA_CQ_VQ(0))
-                      : NULL;
-    VirtIORdmaCq *cq = core ? virtio_rdma_cq(core) : NULL;
+    VirtIORdmaCq *cq = n >= VIRTIO_RDMA_CQ_VQ(0) && n <= s->max_vq_cq
+                       ? rdma_hca_table_get(&s->hca.cqs,
+                                            n - VIRTIO_RDMA_CQ_VQ(0)) : NULL;
 
     return cq && cq->vq ? cq : NULL;
 }

@@ -97,6 +97,14 @@ typedef struct VirtIORdmaQp {
     int64_t rung_at;                /* the last doorbell, in host time */
 } VirtIORdmaQp;
 
+/*
+ * A table of the core points to @core, the first member: such a pointer, or
+ * NULL, is one to the whole object, too.
+ */
+QEMU_BUILD_BUG_ON(offsetof(VirtIORdmaCq, core));
+QEMU_BUILD_BUG_ON(offsetof(VirtIORdmaSrq, core));
+QEMU_BUILD_BUG_ON(offsetof(VirtIORdmaQp, core));
+
 static inline VirtIORdma *virtio_rdma_of(RdmaHca *hca)
 {
     return container_of(hca, VirtIORdma, hca);
@@ -110,16 +118,6 @@ static inline VirtIORdmaWq *virtio_rdma_wq(const RdmaHcaWq *wq)
 static inline VirtIORdmaCq *virtio_rdma_cq(RdmaHcaCq *cq)
 {
     return container_of(cq, VirtIORdmaCq, core);
-}
-
-static inline VirtIORdmaQp *virtio_rdma_qp(RdmaHcaQp *qp)
-{
-    return container_of(qp, VirtIORdmaQp, core);
-}
-
-static inline VirtIORdmaSrq *virtio_rdma_srq(RdmaHcaSrq *srq)
-{
-    return container_of(srq, VirtIORdmaSrq, core);
 }
 
 /*
@@ -162,9 +160,9 @@ static inline const VirtIORdmaCqOps *virtio_rdma_cq_ops(const VirtIORdmaCq *cq)
 /* The event queue @eqn, or NULL */
 static inline VirtIORdmaCq *virtio_rdma_eq_get(VirtIORdma *s, uint32_t eqn)
 {
-    RdmaHcaCq *eq = rdma_hca_table_get(&s->hca.cqs, eqn);
+    VirtIORdmaCq *eq = rdma_hca_table_get(&s->hca.cqs, eqn);
 
-    return eq && eq->is_eq ? virtio_rdma_cq(eq) : NULL;
+    return eq && eq->core.is_eq ? eq : NULL;
 }
 
 /* Have the bottom half do the work of @flag, one of VirtIORdma.sched_*. */

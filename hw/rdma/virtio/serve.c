@@ -37,7 +37,7 @@ static void flush_cqs(VirtIORdma *s)
 
     s->sched_cqs = false;
     for (uint32_t left = s->hca.cqs.count; left; left--) {
-        RdmaHcaCq *cq;
+        VirtIORdmaCq *cq;
 
         if (!budget) {
             virtio_rdma_schedule(s, &s->sched_cqs);
@@ -49,7 +49,7 @@ static void flush_cqs(VirtIORdma *s)
             cq = rdma_hca_table_next(&s->hca.cqs, &n);
         }
         n++;
-        flush_cq(s, virtio_rdma_cq(cq), &budget);
+        flush_cq(s, cq, &budget);
     }
     s->next_flush = n;
 }

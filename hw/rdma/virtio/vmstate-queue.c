@@ -7,10 +7,6 @@
 #include "migration/qemu-file-types.h"
 #include "vmstate.h"
 
-QEMU_BUILD_BUG_ON(offsetof(VirtIORdmaCq, core));
-QEMU_BUILD_BUG_ON(offsetof(VirtIORdmaSrq, core));
-QEMU_BUILD_BUG_ON(offsetof(VirtIORdmaQp, core));
-
 /*
  * Can the object have a virtqueue? @field: its number; @max: how many can;
  * @depth_shift: of slots, which it does not have
@@ -195,11 +191,10 @@ static bool load_eq_of(VirtIORdma *s, VirtIORdmaCq *cq)
 
 bool virtio_rdma_eqs_load(VirtIORdma *s)
 {
-    RdmaHcaCq *cq;
+    VirtIORdmaCq *cq;
 
     RDMA_HCA_FOREACH(&s->hca.cqs, n, cq) {
-        if (virtio_rdma_cq(cq)->pages.npages &&
-            !load_eq_of(s, virtio_rdma_cq(cq))) {
+        if (cq->pages.npages && !load_eq_of(s, cq)) {
             return false;
         }
     }

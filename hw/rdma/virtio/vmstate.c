@@ -183,18 +183,18 @@ static bool check_feature(VirtIORdma *s, const char *what, uint32_t count,
 static bool check_features(VirtIORdma *s)
 {
     uint32_t qps = 0, cqs = 0, srqs = 0;
-    RdmaHcaSrq *srq;
-    RdmaHcaCq *cq;
-    RdmaHcaQp *qp;
+    VirtIORdmaSrq *srq;
+    VirtIORdmaCq *cq;
+    VirtIORdmaQp *qp;
 
     RDMA_HCA_FOREACH(&s->hca.qps, n, qp) {
-        qps += virtio_rdma_qp(qp)->pages.npages != 0;
+        qps += qp->pages.npages != 0;
     }
     RDMA_HCA_FOREACH(&s->hca.cqs, n, cq) {
-        cqs += virtio_rdma_cq(cq)->pages.npages || cq->is_eq;
+        cqs += cq->pages.npages || cq->core.is_eq;
     }
     RDMA_HCA_FOREACH(&s->hca.srqs, n, srq) {
-        srqs += virtio_rdma_srq(srq)->pages.npages != 0;
+        srqs += srq->pages.npages != 0;
     }
     return check_feature(s, "events", rdma_hca_events_count(&s->hca),
                          VIRTIO_RDMA_F_VERSION_1) &&
@@ -214,16 +214,15 @@ static bool check_features(VirtIORdma *s)
 /* Check limits of CQs that depend on features. */
 static bool check_cqs(VirtIORdma *s)
 {
-    RdmaHcaCq *cq;
+    VirtIORdmaCq *cq;
 
     RDMA_HCA_FOREACH(&s->hca.cqs, n, cq) {
-        const VirtIORdmaCq *form = virtio_rdma_cq(cq);
         const RdmaHcaRecord r = { "CQ", n };
 
-        if (!rdma_hca_record_max(&r, "cqe", cq->cqe,
-                                 virtio_rdma_cq_ops(form)->max_cqe(s)) ||
-            !rdma_hca_record_max(&r, "n_backlog", form->n_backlog,
-                                 virtio_rdma_is_v1(s) ? cq->cqe : 0)) {
+        if (!rdma_hca_record_max(&r, "cqe", cq->core.cqe,
+                                 virtio_rdma_cq_ops(cq)->max_cqe(s)) ||
+            !rdma_hca_record_max(&r, "n_backlog", cq->n_backlog,
+                                 virtio_rdma_is_v1(s) ? cq->core.cqe : 0)) {
             return false;
         }
     }

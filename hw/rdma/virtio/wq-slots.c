@@ -243,7 +243,7 @@ static bool wake(RdmaHca *hca, RdmaHcaWq *wq)
  */
 static uint32_t default_rescan_threshold(VirtIORdma *s, RdmaHcaWq *wq)
 {
-    const VirtIORdmaQp *qp = virtio_rdma_qp(container_of(wq, RdmaHcaQp, sq));
+    const VirtIORdmaQp *qp = container_of(wq, VirtIORdmaQp, core.sq);
 
     return virtio_rdma_shadow_is_awake(&s->shadows[qp->doorbell]) ? 2 : 1;
 }
@@ -370,8 +370,7 @@ void virtio_rdma_direct_srq_start(VirtIORdmaSrq *srq)
 VirtIORdmaQp *virtio_rdma_direct_qp_at(VirtIORdma *s, uint32_t doorbell,
                                        uint32_t qpn)
 {
-    RdmaHcaQp *core = rdma_hca_table_get(&s->hca.qps, qpn);
-    VirtIORdmaQp *qp = core ? virtio_rdma_qp(core) : NULL;
+    VirtIORdmaQp *qp = rdma_hca_table_get(&s->hca.qps, qpn);
 
     return qp && qp->pages.npages && qp->doorbell == doorbell ? qp : NULL;
 }
@@ -379,8 +378,7 @@ VirtIORdmaQp *virtio_rdma_direct_qp_at(VirtIORdma *s, uint32_t doorbell,
 VirtIORdmaSrq *virtio_rdma_direct_srq_at(VirtIORdma *s, uint32_t doorbell,
                                          uint32_t srqn)
 {
-    RdmaHcaSrq *core = rdma_hca_table_get(&s->hca.srqs, srqn);
-    VirtIORdmaSrq *srq = core ? virtio_rdma_srq(core) : NULL;
+    VirtIORdmaSrq *srq = rdma_hca_table_get(&s->hca.srqs, srqn);
 
     return srq && srq->pages.npages && srq->doorbell == doorbell ? srq : NULL;
 }
