@@ -18,21 +18,19 @@ static bool check_may_have_vq(VirtIORdma *s, const char *kind)
     return !s->hca.ctx;
 }
 
-/* Completion queues and event queues */
-
-/* Without the feature these fields have no meaning. */
-static uint32_t cq_flags(VirtIORdma *s,
-                         const struct virtio_rdma_create_cq_req *cmd)
+/* @field: "flags" of CREATE_CQ or CREATE_SRQ, valid only with F_DIRECT */
+static uint32_t direct_flags(VirtIORdma *s, uint32_t field)
 {
-    return virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT) ? le32_to_cpu(cmd->flags)
-                                                    : 0;
+    return virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT) ? le32_to_cpu(field) : 0;
 }
+
+/* Completion queues and event queues */
 
 static int check_cqn(VirtIORdma *s, uint32_t cqn, const void *req)
 {
     const struct virtio_rdma_create_cq_req *cmd = req;
     bool deep = virtio_rdma_is_v1(s) &&
-                !(cq_flags(s, cmd) & VIRTIO_RDMA_CQ_EVENTS);
+                !(direct_flags(s, cmd->flags) & VIRTIO_RDMA_CQ_EVENTS);
 
     return virtio_rdma_vq_check(s, VIRTIO_RDMA_CQ_VQ(cqn),
                                 deep ? 0 : le32_to_cpu(cmd->cqe));
@@ -91,7 +89,7 @@ int virtio_rdma_cq_create(VirtIORdma *s, const void *req, void *rsp)
 {
     const struct virtio_rdma_create_cq_req *cmd = req;
     struct virtio_rdma_cqn *p = rsp;
-    uint32_t flags = cq_flags(s, cmd);
+    uint32_t flags = direct_flags(s, cmd->flags);
     RdmaHcaTable *t = &s->hca.cqs;
     g_autofree VirtIORdmaCq *cq = g_new0(VirtIORdmaCq, 1);
     VirtIORdmaCq *eq = NULL;
@@ -166,14 +164,6 @@ int virtio_rdma_cq_req_notify(VirtIORdma *s, const void *req, void *rsp)
 
 /* Shared receive queues */
 
-/* Without the feature these fields have no meaning. */
-static uint32_t srq_flags(VirtIORdma *s,
-                          const struct virtio_rdma_create_srq_req *cmd)
-{
-    return virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT) ? le32_to_cpu(cmd->flags)
-                                                    : 0;
-}
-
 /* The ring must hold max_wr WQEs, which wait there for messages. */
 static int check_srqn(VirtIORdma *s, uint32_t srqn, const void *req)
 {
@@ -220,7 +210,7 @@ int virtio_rdma_srq_create(VirtIORdma *s, const void *req, void *rsp)
 {
     const struct virtio_rdma_create_srq_req *cmd = req;
     struct virtio_rdma_srqn *p = rsp;
-    uint32_t flags = srq_flags(s, cmd);
+    uint32_t flags = direct_flags(s, cmd->flags);
     g_autofree VirtIORdmaSrq *srq = g_new0(VirtIORdmaSrq, 1);
     RdmaSrqAttr *attr = &srq->core.attr;
     uint32_t srqn;
