@@ -75,10 +75,8 @@ static int start_direct_cq(VirtIORdma *s, VirtIORdmaCq *cq,
     int ret;
 
     cq->depth_shift = cmd->depth_shift;
-    ret = virtio_rdma_direct_cq_check(cq->core.cqe, cq->depth_shift, &pages);
-    if (!ret) {
-        ret = rdma_hca_extents_read_on(&s->hca, &pages, &cq->pages);
-    }
+    ret = virtio_rdma_direct_cq_check(cq->core.cqe, cq->depth_shift, &pages) ?:
+          rdma_hca_extents_read_on(&s->hca, &pages, &cq->pages);
     if (!ret) {
         virtio_rdma_direct_cq_start(cq);
     }
@@ -182,10 +180,8 @@ static int start_direct_srq(VirtIORdma *s, VirtIORdmaSrq *srq,
     srq->wq.depth_shift = cmd->depth_shift;
     srq->wq.slot_shift = cmd->slot_shift;
     srq->doorbell = le16_to_cpu(cmd->doorbell);
-    ret = virtio_rdma_direct_srq_check(s, srq, &pages);
-    if (!ret) {
-        ret = rdma_hca_extents_read_on(&s->hca, &pages, &srq->pages);
-    }
+    ret = virtio_rdma_direct_srq_check(s, srq, &pages) ?:
+          rdma_hca_extents_read_on(&s->hca, &pages, &srq->pages);
     if (!ret) {
         virtio_rdma_direct_srq_start(srq);
     }
@@ -318,13 +314,10 @@ static int check_qp(VirtIORdma *s, uint32_t flags, uint8_t sq_sig_type,
                     RdmaQpInitAttr *init)
 {
     uint32_t max_wr = s->hca.limits.max_qp_wr;
-    int ret = check_qp_flags(s, flags);
+    int ret = check_qp_flags(s, flags) ?:
+              rdma_hca_qp_check(&s->hca, init, flags & VIRTIO_RDMA_QP_DIRECT
+                                ? max_wr : virtio_rdma_vq_depth(s, max_wr));
 
-    if (!ret) {
-        ret = rdma_hca_qp_check(&s->hca, init,
-                                flags & VIRTIO_RDMA_QP_DIRECT ? max_wr :
-                                virtio_rdma_vq_depth(s, max_wr));
-    }
     if (!ret && !rdma_hca_check_range("sq_sig_type", sq_sig_type,
                                       VIRTIO_RDMA_SIGNAL_ALL_WR,
                                       VIRTIO_RDMA_SIGNAL_REQ_WR)) {
@@ -337,19 +330,16 @@ static int start_direct_qp(VirtIORdma *s, VirtIORdmaQp *qp,
                            const struct virtio_rdma_create_qp_req *cmd)
 {
     RdmaHcaPages pages = VIRTIO_RDMA_QUEUE_PAGES(cmd);
-    int ret = rdma_hca_qp_find(&s->hca, cmd->qp_type, &qp->core.init.qpn);
+    int ret;
 
     qp->sq.depth_shift = cmd->sq_depth_shift;
     qp->sq.slot_shift = cmd->sq_slot_shift;
     qp->rq.depth_shift = cmd->rq_depth_shift;
     qp->rq.slot_shift = cmd->rq_slot_shift;
     qp->doorbell = le16_to_cpu(cmd->doorbell);
-    if (!ret) {
-        ret = virtio_rdma_direct_qp_check(s, qp, &pages);
-    }
-    if (!ret) {
-        ret = rdma_hca_extents_read_on(&s->hca, &pages, &qp->pages);
-    }
+    ret = rdma_hca_qp_find(&s->hca, cmd->qp_type, &qp->core.init.qpn) ?:
+          virtio_rdma_direct_qp_check(s, qp, &pages) ?:
+          rdma_hca_extents_read_on(&s->hca, &pages, &qp->pages);
     if (!ret) {
         virtio_rdma_direct_qp_start(qp);
     }

@@ -130,11 +130,9 @@ static int resize(VirtIORdma *s, VirtIORdmaCq *cq,
     uint32_t cqe = le32_to_cpu(cmd->cqe);
     RdmaHcaExtents pages;
     uint32_t unconsumed;
-    int ret = virtio_rdma_direct_cq_check(cqe, cmd->depth_shift, &list);
+    int ret = virtio_rdma_direct_cq_check(cqe, cmd->depth_shift, &list) ?:
+              rdma_hca_extents_read_on(&s->hca, &list, &pages);
 
-    if (!ret) {
-        ret = rdma_hca_extents_read_on(&s->hca, &list, &pages);
-    }
     if (ret) {
         return ret;
     }
