@@ -43,7 +43,7 @@ VirtIORdmaHandler virtio_rdma_mr_map_sg;
 VirtIORdmaHandler virtio_rdma_mr_rereg;
 VirtIORdmaHandler virtio_rdma_mw_alloc;
 
-/* cmd-queue.c: CQs, event queues, SRQs, QPs, multicast groups */
+/* cmd-queue.c: CQs, event queues, SRQs, QPs, multicast groups, doorbells */
 
 VirtIORdmaHandler virtio_rdma_cq_create;
 VirtIORdmaHandler virtio_rdma_cq_req_notify;
@@ -56,9 +56,6 @@ VirtIORdmaHandler virtio_rdma_qp_modify;
 VirtIORdmaHandler virtio_rdma_qp_query;
 VirtIORdmaHandler virtio_rdma_mcast_attach;
 VirtIORdmaHandler virtio_rdma_mcast_detach;
-
-/* doorbell.c: pages of doorbells */
-
 VirtIORdmaHandler virtio_rdma_doorbell_set_shadow;
 
 #endif
