@@ -5,9 +5,11 @@
 #include "qemu/osdep.h"
 #include "hw/rdma/hca-vmstate.h"
 #include "hw/rdma/virtqueue.h"
+#include "hw/virtio/virtio-bus.h"
 #include "qemu/bitops.h"
 #include "rdma/work.h"
 #include "standard-headers/linux/virtio_ring.h"
+#include "system/address-spaces.h"
 #include "system/dma.h"
 
 /* Each descriptor of an element beyond these costs RDMA_WORK_POLL. */
@@ -17,6 +19,15 @@
  * can have more.
  */
 #define DRAIN_DESCS (4 * VIRTQUEUE_MAX_SIZE)
+
+AddressSpace *rdma_vq_dma_as(VirtIODevice *vdev)
+{
+    BusState *qbus = qdev_get_parent_bus(DEVICE(vdev));
+    VirtioBusClass *k = VIRTIO_BUS_GET_CLASS(qbus);
+
+    return virtio_host_has_feature(vdev, VIRTIO_F_IOMMU_PLATFORM) &&
+           k->get_dma_as ? k->get_dma_as(qbus->parent) : &address_space_memory;
+}
 
 void rdma_vq_notify(RdmaVqNotify *notify, VirtQueue *vq)
 {

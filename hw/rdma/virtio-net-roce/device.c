@@ -3,14 +3,12 @@
  * virtio-net-roce: the device as QEMU, the transport and the core see it.
  */
 #include "qemu/osdep.h"
-#include "hw/virtio/virtio-bus.h"
 #include "hw/virtio/virtio-rdma-series.h"
 #include "qapi/error.h"
 #include "qemu/log.h"
 #include "qemu/module.h"
 #include "standard-headers/linux/virtio_ids.h"
 #include "standard-headers/linux/virtio_net.h"
-#include "system/address-spaces.h"
 #include "system/rdma-series.h"
 #include "trace.h"
 #include "int.h"
@@ -249,16 +247,6 @@ static void get_config(VirtIODevice *vdev, uint8_t *config)
 
 /* Realize */
 
-/* The value of vdev->dma_as, which the bus sets only after realize */
-static AddressSpace *get_dma_as(VirtIODevice *vdev)
-{
-    BusState *qbus = qdev_get_parent_bus(DEVICE(vdev));
-    VirtioBusClass *k = VIRTIO_BUS_GET_CLASS(qbus);
-
-    return virtio_host_has_feature(vdev, VIRTIO_F_IOMMU_PLATFORM) &&
-           k->get_dma_as ? k->get_dma_as(qbus->parent) : &address_space_memory;
-}
-
 static bool attach(NetRoce *s, Error **errp)
 {
     const NetRoceConf *conf = &s->conf;
@@ -281,7 +269,7 @@ static bool attach(NetRoce *s, Error **errp)
     };
     if (!rdma_hca_backend_get(&s->hca, conf->nic.peers.ncs[0]->name, NULL,
                               &of_nic, errp) ||
-        !rdma_hca_attach(&s->hca, get_dma_as(VIRTIO_DEVICE(s)), errp)) {
+        !rdma_hca_attach(&s->hca, rdma_vq_dma_as(VIRTIO_DEVICE(s)), errp)) {
         rdma_hca_backend_put(&s->hca);
         return false;
     }

@@ -4,7 +4,6 @@
  * the core
  */
 #include "qemu/osdep.h"
-#include "hw/virtio/virtio-bus.h"
 #include "qapi/error.h"
 #include "system/address-spaces.h"
 #include "device.h"
@@ -76,19 +75,6 @@ static const RdmaHcaOps hca_ops = {
     .run_pending = virtio_rdma_run_pending,
 };
 
-/* The value of vdev->dma_as, which the bus sets only after realize */
-static AddressSpace *get_dma_as(VirtIODevice *vdev)
-{
-    BusState *qbus = qdev_get_parent_bus(DEVICE(vdev));
-    VirtioBusClass *k = VIRTIO_BUS_GET_CLASS(qbus);
-
-    if (virtio_host_has_feature(vdev, VIRTIO_F_IOMMU_PLATFORM) &&
-        k->get_dma_as) {
-        return k->get_dma_as(qbus->parent);
-    }
-    return &address_space_memory;
-}
-
 /*
  * The iothread must not wait for the BQL. Virtqueues may need the BQL, because
  * their rings may be in any memory, and so may translations of an IOMMU.
@@ -105,7 +91,7 @@ static bool get_ctx(VirtIORdma *s, Error **errp)
                    "virtqueues");
         return false;
     }
-    if (get_dma_as(VIRTIO_DEVICE(s)) != &address_space_memory) {
+    if (rdma_vq_dma_as(VIRTIO_DEVICE(s)) != &address_space_memory) {
         error_setg(errp, "iothread does not go with iommu_platform=on: leave "
                    "one of them out");
         return false;
@@ -157,7 +143,7 @@ bool virtio_rdma_backend_attach(VirtIORdma *s, Error **errp)
                             VIRTIO_RDMA_CAP_MEM_MGT_EXTENSIONS,
     };
     if (!get_ctx(s, errp) ||
-        !rdma_hca_attach(&s->hca, get_dma_as(VIRTIO_DEVICE(s)), errp)) {
+        !rdma_hca_attach(&s->hca, rdma_vq_dma_as(VIRTIO_DEVICE(s)), errp)) {
         return false;
     }
     s->max_vq_qp = MIN(s->hca.limits.max_qp, virtio_rdma_vq_qps(s));

@@ -19,6 +19,8 @@ typedef struct RdmaVqNotify {
     DECLARE_BITMAP(vqs, VIRTIO_QUEUE_MAX);
 } RdmaVqNotify;
 
+/* The value of vdev->dma_as, which the bus sets only after realize */
+AddressSpace *rdma_vq_dma_as(VirtIODevice *vdev);
 /*
  * Notify the driver when the backend is left. Not at once, because an MSI
  * message may go to any address.
