@@ -28,6 +28,15 @@ int rdma_hca_port_query(RdmaHca *hca, RdmaPortAttr *attr)
     return ret;
 }
 
+void rdma_hca_guid_from_mac(uint8_t guid[8], const uint8_t mac[RDMA_MAC_LEN])
+{
+    memcpy(guid, mac, 3);
+    guid[0] ^= 2;
+    guid[3] = 0xff;
+    guid[4] = 0xfe;
+    memcpy(guid + 5, mac + 3, 3);
+}
+
 static void refuse_gid(uint32_t index, const uint8_t gid[RDMA_GID_LEN])
 {
     char text[INET6_ADDRSTRLEN];

@@ -16,16 +16,6 @@
 /* 4.096 us << 15: what hardware adapters have. */
 #define CA_ACK_DELAY 15
 
-/* The EUI-64 of @mac, as guests make it (RFC 4291, appendix A) */
-static void put_guid(const Pvrdma *s, const uint8_t *mac, uint8_t *guid)
-{
-    memcpy(guid, mac, 3);
-    guid[0] ^= 2;
-    guid[3] = 0xff;
-    guid[4] = 0xfe;
-    memcpy(guid + 5, mac + 3, 3);
-}
-
 /*
  * The driver divides by max_qp, max_cq and max_srq, and refuses a max_uar that
  * is not a power of 2. pvrdma_conf_check() has checked the properties.
@@ -71,7 +61,7 @@ static void put_caps(Pvrdma *s, PvrdmaCaps *caps)
         .max_fast_reg_page_list_len =
             cpu_to_le32(mem_mgt ? PVRDMA_MAX_PAGE_LIST : 0),
     };
-    put_guid(s, port.mac, caps->node_guid);
+    rdma_hca_guid_from_mac(caps->node_guid, port.mac);
     if (s->conf.sys_image_guid) {
         stq_be_p(caps->sys_image_guid, s->conf.sys_image_guid);
     } else {

@@ -20,19 +20,6 @@ QEMU_BUILD_BUG_ON(VIRTIO_RDMA_ATOMIC_NONE != RDMA_ATOMIC_NONE);
 QEMU_BUILD_BUG_ON(VIRTIO_RDMA_ATOMIC_HCA != RDMA_ATOMIC_HCA);
 QEMU_BUILD_BUG_ON(VIRTIO_RDMA_ATOMIC_GLOB != RDMA_ATOMIC_GLOB);
 
-/* An EUI-64 made of a MAC address (RFC 4291, appendix A). */
-static void guid_from_mac(uint8_t guid[8], const uint8_t mac[RDMA_MAC_LEN])
-{
-    guid[0] = mac[0] ^ 2;
-    guid[1] = mac[1];
-    guid[2] = mac[2];
-    guid[3] = 0xff;
-    guid[4] = 0xfe;
-    guid[5] = mac[3];
-    guid[6] = mac[4];
-    guid[7] = mac[5];
-}
-
 void virtio_rdma_config_update(VirtIORdma *s)
 {
     const RdmaBackendLimits *l = &s->hca.limits;
@@ -81,7 +68,7 @@ void virtio_rdma_config_update(VirtIORdma *s)
     if (s->conf.sys_image_guid) {
         stq_be_p(c->sys_image_guid, s->conf.sys_image_guid);
     } else {
-        guid_from_mac(c->sys_image_guid, port.mac);
+        rdma_hca_guid_from_mac(c->sys_image_guid, port.mac);
     }
     if (virtio_rdma_offers(s, VIRTIO_RDMA_F_VERSION_1)) {
         memcpy(c->mac, port.mac, sizeof(c->mac));

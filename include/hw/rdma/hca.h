@@ -390,6 +390,8 @@ int rdma_hca_mcast_set(RdmaHca *hca, uint32_t qpn,
 
 bool rdma_hca_check_port(uint32_t port);
 int rdma_hca_port_query(RdmaHca *hca, RdmaPortAttr *attr);
+/* Set @guid to the EUI-64 of @mac, as guests make it (RFC 4291, appendix A). */
+void rdma_hca_guid_from_mac(uint8_t guid[8], const uint8_t mac[RDMA_MAC_LEN]);
 int rdma_hca_gid_add(RdmaHca *hca, uint32_t index,
                      const uint8_t gid[RDMA_GID_LEN], uint16_t vlan);
 int rdma_hca_gid_del(RdmaHca *hca, uint32_t index);
