@@ -5,7 +5,6 @@
 #include "qemu/osdep.h"
 #include "hw/core/qdev-properties.h"
 #include "qapi/error.h"
-#include "qemu/host-utils.h"
 #include "int.h"
 
 static const Property properties[] = {
@@ -62,55 +61,27 @@ static const struct {
                       "spaces; by default all" },
 };
 
-static bool check(const char *name, uint64_t value, uint64_t min, uint64_t max,
-                  Error **errp)
-{
-    if (value < min || value > max) {
-        error_setg(errp, "%s=%" PRIu64 " is out of range: it must be between "
-                   "%" PRIu64 " and %" PRIu64, name, value, min, max);
-        return false;
-    }
-    return true;
-}
-
-/* Drivers use such a value as a mask, or round sizes up to powers of 2. */
-static bool check_power(const char *name, uint64_t value, uint64_t min,
-                        uint64_t max, Error **errp)
-{
-    if (!check(name, value, min, max, errp)) {
-        return false;
-    }
-    if (!is_power_of_2(value)) {
-        error_setg(errp, "%s=%" PRIu64 " is not a power of 2", name, value);
-        return false;
-    }
-    return true;
-}
-
 bool pvrdma_conf_check(Pvrdma *s, Error **errp)
 {
     const PvrdmaConf *c = &s->conf;
+    /* true: a power of 2. Drivers use it as a mask, or round up to it. */
+    const RdmaHcaProp props[] = {
+        { "max-qp", c->max_qp, 3, PVRDMA_MAX_QP },
+        { "max-qp-wr", c->max_qp_wr, PVRDMA_MIN_QP_WR, PVRDMA_MAX_QP_WR, true },
+        { "max-sge", c->max_sge, PVRDMA_MIN_SGE, PVRDMA_MAX_SGE, true },
+        { "max-cq", c->max_cq, 1, PVRDMA_MAX_CQ },
+        { "max-cqe", c->max_cqe, PVRDMA_MIN_CQE, PVRDMA_MAX_CQE, true },
+        { "max-mr", c->max_mr, 1, PVRDMA_MAX_MR },
+        { "max-pd", c->max_pd, 1, PVRDMA_MAX_PD },
+        { "max-mr-size", c->max_mr_size, RDMA_PAGE_SIZE, PVRDMA_MAX_MR_SIZE },
+        { "max-srq", c->max_srq, 0, PVRDMA_MAX_SRQ },
+        { "max-srq-wr", c->max_srq_wr, 1, PVRDMA_MAX_SRQ_WR, true },
+        { "max-rd-atomic", c->max_rd_atomic, 1, PVRDMA_MAX_RD_ATOMIC },
+        { "max-uar", c->max_uar, 2, PVRDMA_MAX_UAR, true },
+        { "gid-table-len", c->gid_table_len, 1, PVRDMA_MAX_GIDS },
+    };
 
-    return check("max-qp", c->max_qp, 3, PVRDMA_MAX_QP, errp) &&
-           check_power("max-qp-wr", c->max_qp_wr, PVRDMA_MIN_QP_WR,
-                       PVRDMA_MAX_QP_WR, errp) &&
-           check_power("max-sge", c->max_sge, PVRDMA_MIN_SGE, PVRDMA_MAX_SGE,
-                       errp) &&
-           check("max-cq", c->max_cq, 1, PVRDMA_MAX_CQ, errp) &&
-           check_power("max-cqe", c->max_cqe, PVRDMA_MIN_CQE, PVRDMA_MAX_CQE,
-                       errp) &&
-           check("max-mr", c->max_mr, 1, PVRDMA_MAX_MR, errp) &&
-           check("max-pd", c->max_pd, 1, PVRDMA_MAX_PD, errp) &&
-           check("max-mr-size", c->max_mr_size, RDMA_PAGE_SIZE,
-                 PVRDMA_MAX_MR_SIZE, errp) &&
-           check("max-srq", c->max_srq, 0, PVRDMA_MAX_SRQ, errp) &&
-           check_power("max-srq-wr", c->max_srq_wr, 1, PVRDMA_MAX_SRQ_WR,
-                       errp) &&
-           check("max-rd-atomic", c->max_rd_atomic, 1, PVRDMA_MAX_RD_ATOMIC,
-                 errp) &&
-           check_power("max-uar", c->max_uar, 2, PVRDMA_MAX_UAR, errp) &&
-           check("gid-table-len", c->gid_table_len, 1, PVRDMA_MAX_GIDS,
-                 errp) &&
+    return rdma_hca_check_props(props, ARRAY_SIZE(props), errp) &&
            rdma_hca_gids_parse(&s->hca, c->allowed_gids, errp);
 }
 

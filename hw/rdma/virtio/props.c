@@ -19,17 +19,6 @@
 /* Longer polls would only waste a processor. */
 #define MAX_POLL_NS (60 * NANOSECONDS_PER_SECOND)
 
-static bool check_range_prop(const char *name, uint64_t value, uint64_t min,
-                             uint64_t max, Error **errp)
-{
-    if (value < min || value > max) {
-        error_setg(errp, "%s=%" PRIu64 " is out of range: it must be between "
-                   "%" PRIu64 " and %" PRIu64, name, value, min, max);
-        return false;
-    }
-    return true;
-}
-
 /*
  * The number of objects of a kind that have virtqueues, at most @most if others
  * can be direct. Otherwise all @max objects have them; but the default of the
@@ -80,40 +69,27 @@ static bool check_queues(const VirtIORdma *s, Error **errp)
 bool virtio_rdma_conf_check(VirtIORdma *s, Error **errp)
 {
     const VirtIORdmaConf *conf = &s->conf;
+    const RdmaHcaProp ranges[] = {
+        { "max-cq", conf->max_cq, 1, VIRTIO_RDMA_MAX_CQ },
+        { "max-qp", conf->max_qp, 1, VIRTIO_RDMA_MAX_QP },
+        { "max-mr", conf->max_mr, 1, VIRTIO_RDMA_MAX_MR },
+        { "max-mw", conf->max_mw, 0, VIRTIO_RDMA_MAX_MR - conf->max_mr },
+        { "max-mcast-grp", conf->max_mcast_grp, 0, VIRTIO_RDMA_MAX_MCAST },
+        { "max-pd", conf->max_pd, 1, VIRTIO_RDMA_MAX_PD },
+        { "queue-size", conf->queue_size, 2, VIRTQUEUE_MAX_SIZE, true },
+        { "max-qp-wr", conf->max_qp_wr, VIRTIO_RDMA_MIN_DEPTH,
+          VIRTIO_RDMA_MAX_DEPTH },
+        { "max-sge", conf->max_sge, 1, VIRTIO_RDMA_MAX_SGE },
+        { "max-inline", conf->max_inline, 0, VIRTIO_RDMA_MAX_INLINE },
+        { "max-rd-atomic", conf->max_rd_atomic, 1, VIRTIO_RDMA_MAX_RD_ATOMIC },
+        { "max-cqe", conf->max_cqe, 1, VIRTIO_RDMA_MAX_CQE },
+        { "max-srq", conf->max_srq, 0, VIRTIO_RDMA_MAX_SRQ },
+        { "max-srq-wr", conf->max_srq_wr, 1, VIRTIO_RDMA_MAX_SRQ_WR },
+        { "gid-table-len", conf->gid_table_len, 1, VIRTIO_RDMA_MAX_GIDS },
+        { "poll-max-ns", conf->poll_max_ns, 0, MAX_POLL_NS },
+    };
 
-    if (!check_range_prop("max-cq", conf->max_cq, 1, VIRTIO_RDMA_MAX_CQ,
-                          errp) ||
-        !check_range_prop("max-qp", conf->max_qp, 1, VIRTIO_RDMA_MAX_QP,
-                          errp) ||
-        !check_range_prop("max-mr", conf->max_mr, 1, VIRTIO_RDMA_MAX_MR,
-                          errp) ||
-        !check_range_prop("max-mw", conf->max_mw, 0,
-                          VIRTIO_RDMA_MAX_MR - conf->max_mr, errp) ||
-        !check_range_prop("max-mcast-grp", conf->max_mcast_grp, 0,
-                          VIRTIO_RDMA_MAX_MCAST, errp) ||
-        !check_range_prop("max-pd", conf->max_pd, 1, VIRTIO_RDMA_MAX_PD,
-                          errp) ||
-        !check_range_prop("queue-size", conf->queue_size, 2,
-                          VIRTQUEUE_MAX_SIZE, errp) ||
-        !check_range_prop("max-qp-wr", conf->max_qp_wr,
-                          VIRTIO_RDMA_MIN_DEPTH,
-                          VIRTIO_RDMA_MAX_DEPTH, errp) ||
-        !check_range_prop("max-sge", conf->max_sge, 1, VIRTIO_RDMA_MAX_SGE,
-                          errp) ||
-        !check_range_prop("max-inline", conf->max_inline, 0,
-                          VIRTIO_RDMA_MAX_INLINE, errp) ||
-        !check_range_prop("max-rd-atomic", conf->max_rd_atomic, 1,
-                          VIRTIO_RDMA_MAX_RD_ATOMIC, errp) ||
-        !check_range_prop("max-cqe", conf->max_cqe, 1, VIRTIO_RDMA_MAX_CQE,
-                          errp) ||
-        !check_range_prop("max-srq", conf->max_srq, 0, VIRTIO_RDMA_MAX_SRQ,
-                          errp) ||
-        !check_range_prop("max-srq-wr", conf->max_srq_wr, 1,
-                          VIRTIO_RDMA_MAX_SRQ_WR, errp) ||
-        !check_range_prop("gid-table-len", conf->gid_table_len, 1,
-                          VIRTIO_RDMA_MAX_GIDS, errp) ||
-        !check_range_prop("poll-max-ns", conf->poll_max_ns, 0, MAX_POLL_NS,
-                          errp)) {
+    if (!rdma_hca_check_props(ranges, ARRAY_SIZE(ranges), errp)) {
         return false;
     }
     if (conf->layout && strcmp(conf->layout, VIRTIO_RDMA_LAYOUT_SPEC) &&
@@ -121,11 +97,6 @@ bool virtio_rdma_conf_check(VirtIORdma *s, Error **errp)
         error_setg(errp, "expected layout=" VIRTIO_RDMA_LAYOUT_SPEC " or "
                    "layout=" VIRTIO_RDMA_LAYOUT_DEMO ", got \"%s\"",
                    conf->layout);
-        return false;
-    }
-    if (!is_power_of_2(conf->queue_size)) {
-        error_setg(errp, "queue-size=%u is not a power of 2",
-                   conf->queue_size);
         return false;
     }
     return rdma_hca_gids_parse(&s->hca, conf->allowed_gids, errp) &&

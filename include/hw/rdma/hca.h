@@ -255,7 +255,21 @@ void rdma_hca_kick_all(RdmaHca *hca);
  */
 bool rdma_hca_set_running(RdmaHca *hca, bool running, bool ready);
 
-/* check.c: checks of a field of the guest, which log a guest error */
+/* check.c: checks of properties, and of fields of the guest */
+
+/* A property with an integer value, and its range */
+typedef struct RdmaHcaProp {
+    const char *name;
+    uint64_t value;
+    uint64_t min;
+    uint64_t max;
+    bool is_power;                  /* the value must be a power of 2 */
+} RdmaHcaProp;
+
+/* Check @n properties, in this order. */
+bool rdma_hca_check_props(const RdmaHcaProp *props, size_t n, Error **errp);
+
+/* The following functions log a guest error. */
 
 /* Is @value at least @min and at most @max? */
 bool rdma_hca_check_range(const char *field, uint64_t value, uint64_t min,
