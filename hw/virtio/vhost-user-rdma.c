@@ -12,13 +12,13 @@
 #include "hw/virtio/vhost-user-rdma.h"
 #include "hw/virtio/virtio-bus.h"
 #include "hw/virtio/virtio-rdma-series.h"
-#include "migration/vmstate.h"
 #include "qapi/error.h"
 #include "qemu/error-report.h"
 #include "qemu/module.h"
 #include "standard-headers/linux/vhost_types.h"
 #include "standard-headers/linux/virtio_rdma.h"
 #include "system/rdma-series.h"
+#include "system/rdma-vmstate.h"
 
 /* Limits of the protocol: ring indices of eight bits, bytes of a message */
 #define MAX_RINGS 256
@@ -342,11 +342,7 @@ static const VMStateDescription vmstate = {
     .minimum_version_id = 1,
     .fields = (const VMStateField[]) {
         VMSTATE_VIRTIO_DEVICE,
-        {
-            .name = "server",
-            .info = &vmstate_info_server,
-            .flags = VMS_SINGLE,
-        },
+        VMSTATE_RDMA_PART("server", vmstate_info_server),
         VMSTATE_END_OF_LIST()
     },
 };

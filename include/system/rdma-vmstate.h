@@ -18,6 +18,13 @@
     .offset = offsetof(state, field_),          \
 }
 
+/* A part of the stream that @info_ saves from the whole structure, and loads */
+#define VMSTATE_RDMA_PART(name_, info_) {       \
+    .name = name_,                              \
+    .info = &(info_),                           \
+    .flags = VMS_SINGLE,                        \
+}
+
 /* vmstate_load_state() of 10.0, and of 10.2 */
 typedef int (*RdmaVMStateLoad)(QEMUFile *, const VMStateDescription *, void *,
                                int);

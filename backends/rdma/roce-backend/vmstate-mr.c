@@ -6,7 +6,6 @@
 #include "migration/qemu-file-types.h"
 #include "qemu/bswap.h"
 #include "qemu/error-report.h"
-#include "system/rdma-vmstate.h"
 #include "rdma/roce-state.h"
 #include "vmstate.h"
 

@@ -5,7 +5,6 @@
 #include "qemu/osdep.h"
 #include "migration/qemu-file-types.h"
 #include "qemu/error-report.h"
-#include "system/rdma-vmstate.h"
 #include "rdma/roce-state.h"
 #include "vmstate.h"
 

@@ -195,12 +195,12 @@ const VMStateDescription vmstate_rdma_roce = {
     .minimum_version_id = 2,
     .pre_load = roce_pre_load,
     .fields = (const VMStateField[]) {
-        VMSTATE_OBJECTS("gids", vmstate_info_gids),
-        VMSTATE_OBJECTS("mrs", rdma_roce_mrs.info),
-        VMSTATE_OBJECTS("srqs", rdma_roce_srqs.info),
-        VMSTATE_OBJECTS("qps", rdma_roce_qps.info),
-        VMSTATE_OBJECTS("mcast", vmstate_info_mcast),
-        VMSTATE_OBJECTS("mws", rdma_roce_mws.info),
+        VMSTATE_RDMA_PART("gids", vmstate_info_gids),
+        VMSTATE_RDMA_PART("mrs", rdma_roce_mrs.info),
+        VMSTATE_RDMA_PART("srqs", rdma_roce_srqs.info),
+        VMSTATE_RDMA_PART("qps", rdma_roce_qps.info),
+        VMSTATE_RDMA_PART("mcast", vmstate_info_mcast),
+        VMSTATE_RDMA_PART("mws", rdma_roce_mws.info),
         VMSTATE_END_OF_LIST()
     },
 };

@@ -10,14 +10,8 @@
 #ifndef BACKENDS_RDMA_ROCE_VMSTATE_H
 #define BACKENDS_RDMA_ROCE_VMSTATE_H
 
+#include "system/rdma-vmstate.h"
 #include "int.h"
-
-/* A list that @info_ saves and loads */
-#define VMSTATE_OBJECTS(name_, info_) {         \
-    .name = name_,                              \
-    .info = &(info_),                           \
-    .flags = VMS_SINGLE,                        \
-}
 
 /* All objects of a kind, as VMStateField.info: their count, then each object */
 typedef struct RoceObjectList {

@@ -7,7 +7,6 @@
 #include "hw/rdma/hca-vmstate.h"
 #include "migration/qemu-file-types.h"
 #include "qemu/error-report.h"
-#include "system/rdma-vmstate.h"
 #include "int.h"
 
 /*
@@ -209,19 +208,13 @@ static const VMStateInfo vmstate_info_counters = {
 
 /* All parts */
 
-#define PART(name_, info_) {                                            \
-    .name = name_,                                                      \
-    .info = &(info_),                                                   \
-    .flags = VMS_SINGLE,                                                \
-}
-
 static const VMStateDescription vmstate_backend = {
     .name = "rdma-hca/backend",
     .version_id = 1,
     .minimum_version_id = 1,
     .fields = (const VMStateField[]) {
-        PART("backend", vmstate_info_backend),
-        PART("counters", vmstate_info_counters),
+        VMSTATE_RDMA_PART("backend", vmstate_info_backend),
+        VMSTATE_RDMA_PART("counters", vmstate_info_counters),
         VMSTATE_END_OF_LIST()
     },
 };
@@ -249,7 +242,7 @@ static const VMStateDescription vmstate_hca = {
             .size = sizeof(RdmaHca),
             .flags = VMS_STRUCT,
         },
-        PART("events", vmstate_info_events),
+        VMSTATE_RDMA_PART("events", vmstate_info_events),
         VMSTATE_BOOL(events.port_active, RdmaHca),
         VMSTATE_END_OF_LIST()
     },

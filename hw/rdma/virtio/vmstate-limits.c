@@ -86,11 +86,7 @@ const VMStateDescription vmstate_virtio_rdma_limits = {
     .minimum_version_id = 1,
     .early_setup = true,
     .fields = (const VMStateField[]) {
-        {
-            .name = "features",
-            .info = &vmstate_info_features,
-            .flags = VMS_SINGLE,
-        },
+        VMSTATE_RDMA_PART("features", vmstate_info_features),
         VMSTATE_RDMA_HCA_LIMITS(hca, VirtIORdma),
         VMSTATE_END_OF_LIST()
     },

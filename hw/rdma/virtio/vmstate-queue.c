@@ -83,11 +83,7 @@ static const VMStateDescription vmstate_cq = {
     .name = "virtio-rdma/cq",
     .fields = (const VMStateField[]) {
         VMSTATE_UINT8(arm, VirtIORdmaCq),
-        {
-            .name = "backlog",
-            .info = &vmstate_info_backlog,
-            .flags = VMS_SINGLE,
-        },
+        VMSTATE_RDMA_PART("backlog", vmstate_info_backlog),
         /* Of a direct CQ */
         VMSTATE_UINT8(depth_shift, VirtIORdmaCq),
         VMSTATE_RDMA_HCA_PAGES(pages, VirtIORdmaCq),

@@ -105,11 +105,7 @@ static const VMStateDescription vmstate_shadows = {
     .minimum_version_id = 1,
     .needed = has_shadows,
     .fields = (const VMStateField[]) {
-        {
-            .name = "shadows",
-            .info = &vmstate_info_shadows,
-            .flags = VMS_SINGLE,
-        },
+        VMSTATE_RDMA_PART("shadows", vmstate_info_shadows),
         VMSTATE_END_OF_LIST()
     },
 };

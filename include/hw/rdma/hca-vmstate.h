@@ -12,19 +12,15 @@
 #define HW_RDMA_HCA_VMSTATE_H
 
 #include "hw/rdma/hca.h"
-#include "migration/vmstate.h"
+#include "system/rdma-vmstate.h"
 
 /*
  * The core's part of the stream: objects, events, the backend, and counters. It
  * can come to a device in any state. If it is refused, the core is reset.
  */
 extern const VMStateInfo vmstate_info_rdma_hca;
-#define VMSTATE_RDMA_HCA(field_, state_) {                              \
-    .name = #field_,                                                    \
-    .info = &vmstate_info_rdma_hca,                                     \
-    .flags = VMS_SINGLE,                                                \
-    .offset = vmstate_offset_value(state_, field_, RdmaHca),            \
-}
+#define VMSTATE_RDMA_HCA(field, state) \
+    VMSTATE_SINGLE(field, state, 0, vmstate_info_rdma_hca, RdmaHca)
 
 /*
  * The limits, which the guest has read: the destination must have the same. Put
@@ -32,12 +28,8 @@ extern const VMStateInfo vmstate_info_rdma_hca;
  * guest is stopped.
  */
 extern const VMStateInfo vmstate_info_rdma_hca_limits;
-#define VMSTATE_RDMA_HCA_LIMITS(field_, state_) {                       \
-    .name = #field_,                                                    \
-    .info = &vmstate_info_rdma_hca_limits,                              \
-    .flags = VMS_SINGLE,                                                \
-    .offset = vmstate_offset_value(state_, field_, RdmaHca),            \
-}
+#define VMSTATE_RDMA_HCA_LIMITS(field, state) \
+    VMSTATE_SINGLE(field, state, 0, vmstate_info_rdma_hca_limits, RdmaHca)
 
 /*
  * An integer that must be the same at the destination, such as the value of the
@@ -57,12 +49,8 @@ extern const VMStateInfo vmstate_info_rdma_equal;
  * checks the number, and charges the pages: see rdma_hca_record_charge().
  */
 extern const VMStateInfo vmstate_info_rdma_hca_pages;
-#define VMSTATE_RDMA_HCA_PAGES(field_, state_) {                        \
-    .name = #field_,                                                    \
-    .info = &vmstate_info_rdma_hca_pages,                               \
-    .flags = VMS_SINGLE,                                                \
-    .offset = vmstate_offset_value(state_, field_, RdmaHcaExtents),     \
-}
+#define VMSTATE_RDMA_HCA_PAGES(field, state) \
+    VMSTATE_SINGLE(field, state, 0, vmstate_info_rdma_hca_pages, RdmaHcaExtents)
 
 /* An object of the stream, for error messages: its kind, and its number */
 struct RdmaHcaRecord {
