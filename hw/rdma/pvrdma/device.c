@@ -4,6 +4,7 @@
  */
 #include "qemu/osdep.h"
 #include "hw/pci/msix.h"
+#include "migration/vmstate.h"
 #include "qapi/error.h"
 #include "qemu/bitmap.h"
 #include "qemu/host-utils.h"
@@ -190,7 +191,7 @@ static void realize(PCIDevice *pci, Error **errp)
     s->retry = timer_new_ms(QEMU_CLOCK_VIRTUAL, retry, s);
     rdma_hca_start(&s->hca);
     s->vm_change = qemu_add_vm_change_state_handler(vm_changed, s);
-    pvrdma_limits_register(s);
+    vmstate_register_any(VMSTATE_IF(s), &vmstate_pvrdma_limits, s);
 }
 
 static void end(RdmaHca *hca)
@@ -212,7 +213,7 @@ static void pvrdma_exit(PCIDevice *pci)
 {
     Pvrdma *s = PVRDMA(pci);
 
-    pvrdma_limits_unregister(s);
+    vmstate_unregister(VMSTATE_IF(s), &vmstate_pvrdma_limits, s);
     rdma_hca_end(&s->hca, end);
     msix_uninit_exclusive_bar(pci);
 }

@@ -366,8 +366,7 @@ extern const RdmaHcaObjectOps pvrdma_cqs;
 extern const RdmaHcaObjectOps pvrdma_srqs;
 extern const RdmaHcaObjectOps pvrdma_qps;
 /* The limits, which come first in the stream */
-void pvrdma_limits_register(Pvrdma *s);
-void pvrdma_limits_unregister(Pvrdma *s);
+extern const VMStateDescription vmstate_pvrdma_limits;
 
 /* regs.c: registers and doorbells */
 

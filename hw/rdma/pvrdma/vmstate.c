@@ -278,7 +278,7 @@ const VMStateDescription vmstate_pvrdma = {
 
 /* Limits */
 
-static const VMStateDescription vmstate_early = {
+const VMStateDescription vmstate_pvrdma_limits = {
     .name = "pvrdma-early",
     .version_id = 1,
     .minimum_version_id = 1,
@@ -289,13 +289,3 @@ static const VMStateDescription vmstate_early = {
         VMSTATE_END_OF_LIST()
     },
 };
-
-void pvrdma_limits_register(Pvrdma *s)
-{
-    vmstate_register_any(VMSTATE_IF(s), &vmstate_early, s);
-}
-
-void pvrdma_limits_unregister(Pvrdma *s)
-{
-    vmstate_unregister(VMSTATE_IF(s), &vmstate_early, s);
-}

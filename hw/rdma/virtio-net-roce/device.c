@@ -315,7 +315,7 @@ static void realize(DeviceState *dev, Error **errp)
     add_queues(s);
     s->ahs = g_new0(NetRoceAh, NET_ROCE_MAX_AH);
     rdma_hca_start(&s->hca);
-    net_roce_limits_register(s);
+    vmstate_register_any(VMSTATE_IF(s), &vmstate_net_roce_limits, s);
 }
 
 static void end(RdmaHca *hca)
@@ -323,7 +323,7 @@ static void end(RdmaHca *hca)
     NetRoce *s = net_roce_of(hca);
     VirtIODevice *vdev = VIRTIO_DEVICE(s);
 
-    net_roce_limits_unregister(s);
+    vmstate_unregister(VMSTATE_IF(s), &vmstate_net_roce_limits, s);
     rdma_hca_enter(hca);
     update_running(s, 0);
     rdma_hca_leave(hca);

@@ -217,8 +217,7 @@ extern const RdmaHcaObjectOps net_roce_cqs;
 extern const RdmaHcaObjectOps net_roce_qps;
 int net_roce_post_load(VirtIODevice *vdev);
 /* Limits, MTU and MAC address, which come first in the stream */
-void net_roce_limits_register(NetRoce *s);
-void net_roce_limits_unregister(NetRoce *s);
+extern const VMStateDescription vmstate_net_roce_limits;
 
 /* props.c: properties */
 

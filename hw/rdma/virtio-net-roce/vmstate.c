@@ -206,7 +206,7 @@ int net_roce_post_load(VirtIODevice *vdev)
 
 /* The first part of the stream */
 
-static const VMStateDescription vmstate_early = {
+const VMStateDescription vmstate_net_roce_limits = {
     .name = "virtio-net-roce-early",
     .version_id = 1,
     .minimum_version_id = 1,
@@ -219,13 +219,3 @@ static const VMStateDescription vmstate_early = {
         VMSTATE_END_OF_LIST()
     },
 };
-
-void net_roce_limits_register(NetRoce *s)
-{
-    vmstate_register_any(VMSTATE_IF(s), &vmstate_early, s);
-}
-
-void net_roce_limits_unregister(NetRoce *s)
-{
-    vmstate_unregister(VMSTATE_IF(s), &vmstate_early, s);
-}
