@@ -277,7 +277,7 @@ static void *watch(void *opaque)
         g_assert_true(g_file_get_contents(w->path, &stat, NULL, NULL));
         /* The state follows the name in parentheses. */
         if (strrchr(stat, ')')[2] == 'S') {
-            w->sleeps++;
+            qatomic_inc(&w->sleeps);
         } else {
             w->runs++;
         }
