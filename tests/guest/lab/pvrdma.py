@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Guests with pvrdma. Nothing of this project is installed in them: they have
 the driver of Linux, and the provider of the machine's rdma-core."""
-from guestkit import driver, pvrdma
+from guestkit import driver, kernel, pvrdma
 from guestkit.paths import Unavailable
 
 from . import nested
@@ -27,7 +27,9 @@ def prepare(series=None):
 
 def pair(tag, peer=STACK, series=None, **options):
     """Return a pair.Pair whose guest 1 has pvrdma. @peer: the adapter of guest
-    2, or '' for none"""
+    2, or '' for none. @series: of Linux, or 'newest' for the newest one"""
+    if series == 'newest':
+        series = kernel.newest()
     prepare(series)
     if peer == 'virtio-rdma':
         driver.prepare(series)
