@@ -61,8 +61,8 @@ DEFAULT_SUITES := unit qtest guest
 REPORTS := interop pyverbs soak
 KNOWN_SUITES := $(DEFAULT_SUITES) migration threads series newer-kernel \
 	kernels arm64 kernel-users applications hosts libvirt vmm vmm-10.2 \
-	faults images monitors providers pvrdma vrdma-lab containers layouts \
-	verbs scale packages ci-jobs $(REPORTS)
+	vmm-testing faults images monitors providers pvrdma vrdma-lab \
+	containers layouts verbs scale packages ci-jobs $(REPORTS)
 KNOWN_BENCHES := engine instructions turns qps qp-memory query guests \
 	applications pvrdma vmm migration verbs verbs-mr
 
@@ -285,6 +285,10 @@ run-vmm-10.2:
 	@STOCK_QEMU=$(STOCK_QEMU) $(STAGE) vmm-10.2! 'guest tests are done' \
 		tests/guest/run check --suite vmm 'guest/(?!vhost_user)'
 
+run-vmm-testing:
+	@CLIENT_SUITES=testing $(STAGE) vmm-testing! 'guest tests are done' \
+		tests/guest/run check --suite vmm 'guest/(?!vhost_user)'
+
 run-scale:
 	@FULL=1 $(STAGE) scale! 'guest tests are done' \
 		tests/guest/run check 'guest/(scale|variants: writes)'
@@ -383,8 +387,9 @@ needs-packages: packages
 needs-ci-jobs:
 needs-arm64 needs-images needs-monitors needs-newer-kernel needs-kernels \
 	needs-kernel-users needs-applications needs-hosts needs-libvirt \
-	needs-vmm needs-vmm-10.2 needs-faults needs-providers needs-pvrdma \
-	needs-scale needs-vrdma-lab needs-containers \
+	needs-vmm needs-vmm-10.2 needs-vmm-testing needs-faults \
+	needs-providers needs-pvrdma needs-scale needs-vrdma-lab \
+	needs-containers \
 	$(REPORTS:%=needs-%): qemu | packages-guest packages-test
 
 # The stages of a suite, if it has more than one or another name

@@ -22,8 +22,9 @@ from .pair import TwoGuests
 from .runner import Skip
 
 PAGE = 'virtio-rdma-server'
-# QEMU is a client of vfio-user from 10.1 on; Debian 13 has 10.0.
-SUITE, RELEASE = 'trixie-backports', 'trixie'
+# The suites that Debian's QEMU comes from. It is a client of vfio-user from
+# 10.1 on; Debian 13 itself has 10.0.
+SUITES = os.environ.get('CLIENT_SUITES', 'trixie-backports trixie')
 PACKAGE = 'qemu-system-x86'
 LIBRARIES = 'usr/lib/x86_64-linux-gnu'
 # A slot for devices and one for memory that are plugged in
@@ -34,12 +35,13 @@ FIRMWARE = ('seabios', 'qemu', 'ipxe/qemu')
 
 def debian_qemu():
     """Return the root of Debian's QEMU. Skip if it is not available."""
-    root = STATE / f'{PACKAGE}-{SUITE}'
+    name = SUITES.split(maxsplit=1)[0]
+    root = STATE / f'{PACKAGE}-{name}'
     with state_lock():
         if not (root / 'ready').exists():
-            say(f'{PACKAGE} of {SUITE}: fetching')
+            say(f'{PACKAGE} of {name}: fetching')
             try:
-                buildroot.fill(root, f'{SUITE} {RELEASE}', [PACKAGE])
+                buildroot.fill(root, SUITES, [PACKAGE])
             except Unavailable as e:
                 raise Skip(str(e)) from e
             (root / 'ready').touch()
