@@ -148,7 +148,7 @@ typedef struct VerbsQp {
     uint8_t state;                  /* RdmaQpState, as far as it is known */
     bool failed;                    /* a job moves it to ERR; until RESET */
     bool failing;                   /* that job is not done */
-    unsigned err_modifies;          /* MODIFYs to ERR in progress */
+    unsigned stopping;              /* MODIFYs to ERR or RESET in progress */
     bool sqe;                       /* SQE for the guest, RTS on the host */
     /*
      * The newest posted send is @mark, a sequence number. It is unsignaled, so

@@ -21,12 +21,13 @@ QEMU_BUILD_BUG_ON(offsetof(RdmaSge, lkey) != offsetof(struct ibv_sge, lkey));
 #define QKEY_OWN 0x80000000u
 
 /*
- * There is no room while a job moves the QP to ERR: the host's QP may be in ERR
- * already, and not every device flushes late posts.
+ * There is no room while a job moves the QP to ERR or RESET: the host's QP may
+ * be there already. Not every device flushes posts in ERR or refuses those in
+ * RESET.
  */
 static uint32_t wq_room(const VerbsQp *qp, const VerbsWq *wq)
 {
-    return qp->failing || qp->err_modifies || qp->obj.destroying
+    return qp->failing || qp->stopping || qp->obj.destroying
            ? 0 : wq->max - wq->count;
 }
 

@@ -295,9 +295,10 @@ static bool has_erred(const QpJob *j)
     return qp->state == RDMA_QPS_ERR && j->state != RDMA_QPS_ERR;
 }
 
-static bool moves_to_err(const QpJob *j)
+static bool stops_work(const QpJob *j)
 {
-    return (j->mask & IBV_QP_STATE) && j->attr.qp_state == IBV_QPS_ERR;
+    return (j->mask & IBV_QP_STATE) && (j->attr.qp_state == IBV_QPS_ERR ||
+                                        j->attr.qp_state == IBV_QPS_RESET);
 }
 
 /* Adopt the attributes that the host has accepted. */
@@ -342,8 +343,8 @@ static void modify_done(VerbsJob *job)
     VerbsQp *qp = job->obj;
 
     apply_modify(job);
-    if (moves_to_err(j)) {
-        qp->err_modifies--;
+    if (stops_work(j)) {
+        qp->stopping--;
         if (!qp->obj.destroying) {
             verbs_pull_qp(job->v, qp);
         }
@@ -401,8 +402,8 @@ static int modify_qp(RdmaBackend *rb, uint32_t qpn, uint32_t mask,
         g_free(j);
         return ret;
     }
-    if (moves_to_err(j)) {
-        qp->err_modifies++;
+    if (stops_work(j)) {
+        qp->stopping++;
     }
     return verbs_job_begin(&j->job);
 }

@@ -345,6 +345,28 @@ static void test_posted_on_the_way_to_err(void)
     g_assert_cmpuint(fake_verbs_calls(v->fake, "post_send"), ==, sends);
 }
 
+/* RESET drops all work requests: one that comes late must not stay behind. */
+static void test_posted_on_the_way_to_reset(void)
+{
+    g_autoptr(Verbs) v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    unsigned recvs = fake_verbs_calls(v->fake, "post_recv");
+    unsigned sends = fake_verbs_calls(v->fake, "post_send");
+    VerbsWaiting w = late_modify(&p, RDMA_QPS_RESET);
+    const RdmaRecvWr wr = { .wr_id = 1 };
+
+    qrdma_post_recv(p.a, &wr);
+    verbs_offer_send(&p, 2);
+    qrdma_settle(v->dev);
+    assert_ok(verbs_release_cmd(&w));
+    qrdma_settle(v->dev);
+    g_assert_cmpuint(fake_verbs_calls(v->fake, "post_recv"), ==, recvs);
+    g_assert_cmpuint(fake_verbs_calls(v->fake, "post_send"), ==, sends);
+    assert_ok(qrdma_modify_qp_state(p.b, RDMA_QPS_RESET));
+    qrdma_bring_up(p.a, p.b, NULL);
+    verbs_check_works(&p, 3);
+}
+
 /* Check that the device polls a direct queue afterwards, without a doorbell. */
 static void check_posted_after(VerbsPair *p, VerbsWaiting *w, uint8_t status)
 {
@@ -434,6 +456,7 @@ const QRdmaTest verbs_late_tests[] = {
     { "error-during-a-query", test_error_during_a_query },
     { "error-during-a-modify", test_error_during_a_modify },
     { "posted-on-the-way-to-err", test_posted_on_the_way_to_err },
+    { "posted-on-the-way-to-reset", test_posted_on_the_way_to_reset },
     { "posted-during-a-command-that-fails",
       test_posted_during_a_command_that_fails },
     {}
