@@ -18,8 +18,7 @@ static void qp_event(RdmaVerbs *v, VerbsQp *qp, enum ibv_event_type type)
     }
     if (type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR ||
         type == IBV_EVENT_QP_ACCESS_ERR) {
-        qp->state = RDMA_QPS_ERR;
-        verbs_pull_qp(v, qp);
+        verbs_qp_set_state(v, qp, RDMA_QPS_ERR);
     }
     verbs_raise_event(v, (RdmaEventType)type, qp->init.qpn);
 }

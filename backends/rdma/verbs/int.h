@@ -105,6 +105,7 @@ typedef struct VerbsWq {
     uint32_t max;                   /* work requests in use, at most */
     uint32_t count;
     uint32_t head;                  /* sequence number of the oldest one */
+    uint32_t newest_posted;         /* of the newest one that is not local */
     /* A kick sets it, and finding the guest's queue empty clears it. */
     bool may_have_work;
 } VerbsWq;
@@ -151,9 +152,10 @@ typedef struct VerbsQp {
     unsigned stopping;              /* MODIFYs to ERR or RESET in progress */
     bool sqe;                       /* SQE for the guest, RTS on the host */
     /*
-     * The newest posted send is @mark, a sequence number. It is unsignaled, so
-     * the host will not report its end, and local WQEs wait for that. In ERR,
-     * the host flushes a marker that is posted after it.
+     * @mark is the sequence number of the newest posted send, at the time when
+     * a local WQE followed. The send is unsignaled, so the host will not report
+     * its end, and the local WQE waits for that. In ERR, the host flushes a
+     * marker that is posted after the send.
      */
     bool mark_wanted;
     uint32_t mark;
@@ -495,8 +497,8 @@ void verbs_wq_push_local(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
                          RdmaWcStatus status);
 /* The last one pushed. Not for an empty queue. */
 VerbsWqe *verbs_wq_newest(VerbsWq *wq);
-/* Is the newest one a WQE whose end the host will not report? */
-bool verbs_wq_ends_unsignaled(VerbsWq *wq);
+/* The newest WQE that the host has, if it will not report the end; or NULL */
+VerbsWqe *verbs_wq_unreported(VerbsWq *wq);
 /* Empty the send queue, as after a RESET. */
 void verbs_wq_clear_sq(VerbsQp *qp);
 /* The wr_id of the next one for the host */
@@ -515,6 +517,8 @@ void verbs_wq_complete_oldest(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
                               const RdmaWc *wc);
 /* Handle a completion of the host. */
 void verbs_wq_complete(RdmaVerbs *v, const struct ibv_wc *wc);
+/* Note the state of the QP. One in ERR is not in SQE any more. */
+void verbs_qp_set_state(RdmaVerbs *v, VerbsQp *qp, RdmaQpState state);
 /*
  * Have a job move @qp to ERR. Until then the QP pulls no work. QP 1 is in ERR
  * at once.

@@ -235,14 +235,14 @@ static int post_host(VerbsQp *qp, const RdmaSendWr *wr, struct ibv_send_wr *h)
  */
 static void post_lost(RdmaVerbs *v, VerbsQp *qp, VerbsWqe *wqe)
 {
-    if (!wqe->unsignaled && verbs_wq_ends_unsignaled(&qp->sq)) {
-        VerbsAh *ah = verbs_wq_newest(&qp->sq)->ah;
+    const VerbsWqe *last = verbs_wq_unreported(&qp->sq);
 
-        if (verbs_post_empty(qp, verbs_wq_next_wr_id(qp, RDMA_SQ), ah, false)) {
-            wqe->ah = verbs_ah_hold(ah);
-            verbs_wq_push(&qp->sq);
-            return;
-        }
+    if (!wqe->unsignaled && last &&
+        verbs_post_empty(qp, verbs_wq_next_wr_id(qp, RDMA_SQ), last->ah,
+                         false)) {
+        wqe->ah = verbs_ah_hold(last->ah);
+        verbs_wq_push(&qp->sq);
+        return;
     }
     verbs_wq_push_local(v, qp, RDMA_SQ, RDMA_WC_SUCCESS);
 }
@@ -256,7 +256,7 @@ static void post_bad(RdmaVerbs *v, VerbsQp *qp, VerbsWqe *wqe,
                      RdmaWcStatus status)
 {
     if (qp->gsi || (qp->init.qp_type != RDMA_QPT_RC &&
-                    !verbs_wq_ends_unsignaled(&qp->sq))) {
+                    !verbs_wq_unreported(&qp->sq))) {
         qp->sqe = true;
         verbs_wq_push_local(v, qp, RDMA_SQ, status);
         return;

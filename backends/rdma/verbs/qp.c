@@ -493,7 +493,7 @@ static void query_take(VerbsJob *job, void *out)
         attr->qp_state = RDMA_QPS_ERR;
         attr->cur_qp_state = RDMA_QPS_ERR;
     }
-    qp->state = attr->qp_state;
+    verbs_qp_set_state(job->v, qp, attr->qp_state);
 }
 
 static const VerbsJobOps query_ops = {

@@ -70,6 +70,7 @@ VerbsWqe *verbs_wq_next(VerbsWq *wq)
 
 void verbs_wq_push(VerbsWq *wq)
 {
+    wq->newest_posted = next_seq(wq);
     wq->count++;
 }
 
@@ -78,11 +79,20 @@ VerbsWqe *verbs_wq_newest(VerbsWq *wq)
     return wqe_at(wq, next_seq(wq) - 1);
 }
 
-bool verbs_wq_ends_unsignaled(VerbsWq *wq)
+/* The number of work requests up to @seq; 0 if that is gone */
+static uint32_t count_to(const VerbsWq *wq, uint32_t seq)
 {
-    const VerbsWqe *wqe = verbs_wq_newest(wq);
+    uint32_t n = ((seq - wq->head) & SEQ_MASK) + 1;
 
-    return wq->count && !wqe->local && wqe->unsignaled;
+    return n <= wq->count ? n : 0;
+}
+
+VerbsWqe *verbs_wq_unreported(VerbsWq *wq)
+{
+    VerbsWqe *wqe = wqe_at(wq, wq->newest_posted);
+
+    return count_to(wq, wq->newest_posted) && !wqe->local && wqe->unsignaled
+           ? wqe : NULL;
 }
 
 void verbs_wq_push_local(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
@@ -91,13 +101,13 @@ void verbs_wq_push_local(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
     VerbsWq *wq = queue == RDMA_SQ ? &qp->sq : &qp->rq;
     VerbsWqe *wqe = wqe_at(wq, next_seq(wq));
 
-    if (queue == RDMA_SQ && !qp->gsi && verbs_wq_ends_unsignaled(wq)) {
+    if (queue == RDMA_SQ && !qp->gsi && verbs_wq_unreported(wq)) {
         qp->mark_wanted = true;
-        qp->mark = (next_seq(wq) - 1) & SEQ_MASK;
+        qp->mark = wq->newest_posted;
     }
     wqe->local = true;
     wqe->status = status;
-    verbs_wq_push(wq);
+    wq->count++;
     verbs_wq_complete_local(v, qp);
 }
 
@@ -130,8 +140,11 @@ void verbs_qp_new_id(RdmaVerbs *v, VerbsQp *qp)
 
 /* Moving a QP to ERR */
 
-static void set_state(RdmaVerbs *v, VerbsQp *qp, RdmaQpState state)
+void verbs_qp_set_state(RdmaVerbs *v, VerbsQp *qp, RdmaQpState state)
 {
+    if (state == RDMA_QPS_ERR) {
+        qp->sqe = false;
+    }
     if (qp->state != state) {
         qp->state = state;
         verbs_pull_qp(v, qp);
@@ -167,7 +180,7 @@ static void fail_done(VerbsJob *job)
     if (qp->obj.destroying) {
         return;
     }
-    qp->state = RDMA_QPS_ERR;
+    verbs_qp_set_state(job->v, qp, RDMA_QPS_ERR);
     verbs_wq_complete_local(job->v, qp);
     verbs_pull_qp(job->v, qp);
 }
@@ -185,7 +198,7 @@ void verbs_qp_fail(RdmaVerbs *v, VerbsQp *qp)
     if (qp->gsi) {
         /* Sends complete with their own status. */
         flush_queue(&qp->rq);
-        set_state(v, qp, RDMA_QPS_ERR);
+        verbs_qp_set_state(v, qp, RDMA_QPS_ERR);
         verbs_wq_complete_local(v, qp);
         return;
     }
@@ -260,7 +273,7 @@ static bool complete_one_local(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue)
     wqe = *wqe_at(wq, wq->head);
     retire_to(v, qp, queue, 1);
     if (queue == RDMA_SQ && wqe.status != RDMA_WC_SUCCESS && qp->sqe) {
-        set_state(v, qp, RDMA_QPS_SQE);
+        verbs_qp_set_state(v, qp, RDMA_QPS_SQE);
     }
     if (!wqe.unsignaled || wqe.status != RDMA_WC_SUCCESS) {
         wc = (RdmaWc) {
@@ -273,14 +286,6 @@ static bool complete_one_local(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue)
         deliver(v, qp, queue, &wc);
     }
     return true;
-}
-
-/* The number of work requests up to @seq; 0 if that is gone */
-static uint32_t count_to(const VerbsWq *wq, uint32_t seq)
-{
-    uint32_t n = ((seq - wq->head) & SEQ_MASK) + 1;
-
-    return n <= wq->count ? n : 0;
 }
 
 bool verbs_post_empty(VerbsQp *qp, uint64_t wr_id, VerbsAh *ah, bool poison)
@@ -410,9 +415,9 @@ static void note_failed_completion(RdmaVerbs *v, VerbsQp *qp, bool send,
         /* The WQE was bad, and the host has not noticed. */
         verbs_qp_fail(v, qp);
     } else if (qp->init.qp_type == RDMA_QPT_RC || !send) {
-        set_state(v, qp, RDMA_QPS_ERR);
+        verbs_qp_set_state(v, qp, RDMA_QPS_ERR);
     } else if (qp->state == RDMA_QPS_RTS) {
-        set_state(v, qp, RDMA_QPS_SQE);
+        verbs_qp_set_state(v, qp, RDMA_QPS_SQE);
     }
 }
 

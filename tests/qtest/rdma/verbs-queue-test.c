@@ -226,17 +226,94 @@ static void test_drain_that_the_host_refuses(void)
     qrdma_expect(p.cq_a, 7, RDMA_WC_WR_FLUSH_ERR);
 }
 
-/* A lost datagram completes in its turn, after any other requests. */
-static void test_lost_after_unsignalled(void)
+/* A QP in ERR flushes requests. The host gets none of them. */
+static void check_err(VerbsPair *p)
+{
+    unsigned sends = fake_verbs_calls(p->v->fake, "post_send");
+    unsigned recvs = fake_verbs_calls(p->v->fake, "post_recv");
+    const RdmaRecvWr recv = { .wr_id = 11 };
+
+    post(p, 10, true, 0);
+    qrdma_expect(p->cq_a, 10, RDMA_WC_WR_FLUSH_ERR);
+    qrdma_post_recv(p->a, &recv);
+    qrdma_expect(p->cq_a, 11, RDMA_WC_WR_FLUSH_ERR);
+    g_assert_cmpuint(fake_verbs_calls(p->v->fake, "post_send"), ==, sends);
+    g_assert_cmpuint(fake_verbs_calls(p->v->fake, "post_recv"), ==, recvs);
+}
+
+/* IBTA 10.3.1: only RESET follows ERR. A bad datagram does not change that. */
+static void test_bad_datagram_completes_in_err(void)
+{
+    g_autoptr(Verbs) v = verbs_new("auto off");
+    VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
+
+    verbs_post_send(&p, 1);
+    post(&p, 2, true, 9);
+    qrdma_expect_none(p.cq_a);
+    fake_verbs_tell(v->fake, "event QP_FATAL 0x%x", p.a->wire_qpn);
+    qrdma_expect_event(v->dev, RDMA_EVENT_QP_FATAL, p.a->qpn);
+    fake_verbs_tell(v->fake, "auto on");
+    qrdma_expect(p.cq_a, 1, RDMA_WC_SUCCESS);
+    expect_bad(p.cq_a, 2);
+    check_err(&p);
+}
+
+/* A datagram to an address that no host has */
+static RdmaSendWr lost_wr(const VerbsPair *p, uint64_t wr_id, bool signaled)
 {
     static const uint8_t absent[RDMA_GID_LEN] = {
         [10] = 0xff, 0xff, 10, 0, 0, 77,
     };
-    g_autoptr(Verbs) v = verbs_new(NULL);
-    VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
-    RdmaSendWr wr = qrdma_ud_wr(2, NULL, p.b, 1);
+    RdmaSendWr wr = qrdma_ud_wr(wr_id, NULL, p->b, 1);
 
     memcpy(wr.wr.ud.av.dgid, absent, RDMA_GID_LEN);
+    wr.send_flags = signaled ? RDMA_SEND_SIGNALED : 0;
+    return wr;
+}
+
+/*
+ * An unsignalled datagram was sent, and another one was lost. Requests after
+ * them complete, although the host reports the end of neither.
+ */
+static void check_after_sent_and_lost(bool bad)
+{
+    g_autoptr(Verbs) v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
+    RdmaSendWr wr = lost_wr(&p, 2, false);
+
+    post_quietly(&p, 1);
+    fake_verbs_tell(v->fake, "fail create_ah EHOSTUNREACH times 0");
+    qrdma_post_send(p.a, &wr);
+    if (bad) {
+        post(&p, 3, true, 9);
+        expect_bad(p.cq_a, 3);
+        check_err(&p);
+    } else {
+        qrdma_post_expect(p.a, lost_wr(&p, 3, true), RDMA_WC_SUCCESS);
+        verbs_post_recv(&p, 4);
+        post(&p, 4, true, 0);
+        qrdma_expect(p.cq_a, 4, RDMA_WC_SUCCESS);
+    }
+    qrdma_expect_none(p.cq_a);
+}
+
+static void test_lost_after_sent_and_lost(void)
+{
+    check_after_sent_and_lost(false);
+}
+
+static void test_bad_after_sent_and_lost(void)
+{
+    check_after_sent_and_lost(true);
+}
+
+/* A lost datagram completes in its turn, after any other requests. */
+static void test_lost_after_unsignalled(void)
+{
+    g_autoptr(Verbs) v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
+    RdmaSendWr wr = lost_wr(&p, 2, true);
+
     post_quietly(&p, 1);
     verbs_post_recv(&p, 9);
     fake_verbs_tell(v->fake, "fail create_ah EHOSTUNREACH times 0");
@@ -506,6 +583,9 @@ const QRdmaTest verbs_queue_tests[] = {
     { "drain", test_drain },
     { "drain-what-waits", test_drain_what_waits },
     { "drain-that-the-host-refuses", test_drain_that_the_host_refuses },
+    { "bad-datagram-completes-in-err", test_bad_datagram_completes_in_err },
+    { "lost-after-sent-and-lost", test_lost_after_sent_and_lost },
+    { "bad-after-sent-and-lost", test_bad_after_sent_and_lost },
     { "lost-after-unsignalled", test_lost_after_unsignalled },
     { "many-addresses", test_many_addresses },
     { "qkey-of-the-qp", test_qkey_of_the_qp },
