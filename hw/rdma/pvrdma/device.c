@@ -16,7 +16,10 @@
 
 static void vm_changed(void *opaque, bool running, RunState state)
 {
-    pvrdma_update_running(opaque);
+    Pvrdma *s = opaque;
+
+    s->vm_running = running;
+    pvrdma_update_running(s);
 }
 
 static void retry(void *opaque)
@@ -45,7 +48,7 @@ static bool has_driver(RdmaHca *hca)
 
 static bool port_changed(RdmaHca *hca)
 {
-    return runstate_is_running();
+    return pvrdma_of(hca)->vm_running;
 }
 
 static void serve(RdmaHca *hca)
@@ -190,6 +193,7 @@ static void realize(PCIDevice *pci, Error **errp)
     QTAILQ_INIT(&s->fired);
     s->retry = timer_new_ms(QEMU_CLOCK_VIRTUAL, retry, s);
     rdma_hca_start(&s->hca);
+    s->vm_running = runstate_is_running();
     s->vm_change = qemu_add_vm_change_state_handler(vm_changed, s);
     vmstate_register_any(VMSTATE_IF(s), &vmstate_pvrdma_limits, s);
 }

@@ -149,6 +149,11 @@ struct Pvrdma {
     MemoryRegion regs;
     MemoryRegion uar;
     VMChangeStateEntry *vm_change;
+    /*
+     * As the last handler has noted it. The run state changes earlier, when
+     * vCPUs may still write to the device.
+     */
+    bool vm_running;
 
     uint32_t dsr_low;
     uint32_t err;

@@ -5,7 +5,6 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/bitops.h"
-#include "system/runstate.h"
 #include "int.h"
 
 static bool is_bus_master(Pvrdma *s)
@@ -25,7 +24,7 @@ static bool is_ready(Pvrdma *s)
 
 bool pvrdma_is_active(Pvrdma *s)
 {
-    return is_ready(s) && runstate_is_running() &&
+    return is_ready(s) && s->vm_running &&
            !(qatomic_read(&s->hca.backend->pending) & PVRDMA_PENDING_RESET);
 }
 
@@ -33,9 +32,9 @@ void pvrdma_update_running_inside(RdmaHca *hca)
 {
     Pvrdma *s = pvrdma_of(hca);
     bool ready = is_ready(s);
-    bool running = ready && runstate_is_running();
+    bool running = ready && s->vm_running;
 
-    if (runstate_is_running() && hca->port_changed) {
+    if (s->vm_running && hca->port_changed) {
         rdma_hca_port_changed(hca);
     }
     if (rdma_hca_set_running(hca, running, ready) && running) {

@@ -2,14 +2,17 @@
 """A guest with pvrdma is reset, or loses adapter and NIC, during traffic."""
 import time
 
-from guestkit.adapter import MTU, mac, net_up
+from guestkit.adapter import MTU, address, mac, net_up
 from lab import pvrdma
 from lab.hotplug import request_unplug, unplug, wait_unplugged
+from lab.programs import PORT
 from lab.runner import ends_guests
 from lab.travel import PATIENCE, rounds_done, wait_for_more
 
 PAIR, STACK = pvrdma.pair, pvrdma.STACK
 GUESTS = {'hotplug': True, 'smp': 2}
+# A guest is in the middle of a doorbell in about one of 200.
+PAUSES = 400
 # Seconds until the guest has begun to remove the adapter: its hot-plug driver
 # waits for 5 s, in which a second request would cancel the first one.
 BEGUN = 8
@@ -28,6 +31,19 @@ def used(vm):
     """Return the objects that the device has, by kind."""
     count = vm.qmp('query-rdma')[0]['count']
     return {kind: its['used'] for kind, its in count.items() if its['used']}
+
+
+def sent(vm):
+    """Return how many packets the adapter has sent."""
+    return vm.qmp('query-rdma')[0]['counters']['tx-packets']
+
+
+def wait_for_sends(vm):
+    """Wait until a program sends."""
+    end, before = time.monotonic() + 60, sent(vm)
+    while sent(vm) < before + 500:
+        assert time.monotonic() < end, 'the program does not send'
+        time.sleep(0.1)
 
 
 def plug(bench):
@@ -70,6 +86,26 @@ def test_an_adapter_is_unplugged_when_its_last_program_ends(bench):
     wait_unplugged(bench, bench.one)
     server.kill()
     server.wait(10)
+
+
+def test_doorbells_count_while_the_vm_stops(bench):
+    """A vCPU may be in the middle of one. If the device drops the doorbell for
+    the next event, the program waits forever."""
+    command = 'ib_send_lat -F -e -s 64 -n 1000000'
+    form = '-d {} -x {}'
+    server = bench.two.spawn(f'{command} {bench.where(bench.two, form)}', PORT)
+    client = bench.one.spawn(
+        f'{command} {bench.where(bench.one, form)} {address(2)}')
+    wait_for_sends(bench.one)
+    for _ in range(PAUSES):
+        bench.one.qmp('stop')
+        bench.one.qmp('cont')
+    before = sent(bench.one)
+    time.sleep(4)
+    assert sent(bench.one) > before + 10, 'the program waits for an event'
+    for job in client, server:
+        job.kill()
+        job.wait(10)
 
 
 @ends_guests
