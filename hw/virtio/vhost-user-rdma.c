@@ -42,7 +42,9 @@ static void on_event(void *opaque, QEMUChrEvent event);
 
 static int on_config_change(struct vhost_dev *dev)
 {
-    virtio_notify_config(dev->vdev);
+    /* @dev has no virtio device unless vhost runs. */
+    virtio_notify_config(VIRTIO_DEVICE(container_of(dev, VHostUserBase,
+                                                    vhost_dev)));
     return 0;
 }
 
@@ -135,7 +137,7 @@ static struct vhost_dev *get_vhost(VirtIODevice *vdev)
     return &VHOST_USER_BASE(vdev)->vhost_dev;
 }
 
-static void fail_without_server(void *opaque)
+static void no_server_bh(void *opaque)
 {
     VirtIODevice *vdev = opaque;
 
@@ -145,7 +147,6 @@ static void fail_without_server(void *opaque)
         virtio_error(vdev, "vhost-user-rdma: no server is connected: start "
                      "it, then reset the device");
     }
-    object_unref(OBJECT(vdev));
 }
 
 static VirtIOSetStatusReturn set_status(VirtIODevice *vdev, uint8_t status)
@@ -153,9 +154,7 @@ static VirtIOSetStatusReturn set_status(VirtIODevice *vdev, uint8_t status)
     if (!VHOST_USER_BASE(vdev)->connected) {
         if (status & VIRTIO_CONFIG_S_DRIVER_OK) {
             /* virtio_set_status() sets the status only after this function. */
-            object_ref(OBJECT(vdev));
-            aio_bh_schedule_oneshot(qemu_get_aio_context(),
-                                    fail_without_server, vdev);
+            qemu_bh_schedule(VHOST_USER_RDMA(vdev)->no_server_bh);
         }
         return (VirtIOSetStatusReturn)0;
     }
@@ -222,6 +221,7 @@ static void queue_enable(VirtIODevice *vdev, uint32_t n)
 static void realize(DeviceState *dev, Error **errp)
 {
     VHostUserBase *vub = VHOST_USER_BASE(dev);
+    VHostUserRdma *s = VHOST_USER_RDMA(dev);
     Error *err = NULL;
 
     if (vub->num_vqs < 1 || vub->num_vqs > MAX_RINGS) {
@@ -247,16 +247,21 @@ static void realize(DeviceState *dev, Error **errp)
         error_propagate(errp, err);
         return;
     }
-    VHOST_USER_RDMA(dev)->close_bh =
-        qemu_bh_new_guarded(close_bh, dev, &dev->mem_reentrancy_guard);
+    s->close_bh = qemu_bh_new_guarded(close_bh, dev,
+                                      &dev->mem_reentrancy_guard);
+    s->no_server_bh = qemu_bh_new_guarded(no_server_bh, dev,
+                                          &dev->mem_reentrancy_guard);
     set_handlers(vub);
 }
 
 static void unrealize(DeviceState *dev)
 {
+    VHostUserRdma *s = VHOST_USER_RDMA(dev);
+
     /* The server may disconnect when the base class stops the device. */
     clear_handlers(VHOST_USER_BASE(dev));
-    qemu_bh_delete(VHOST_USER_RDMA(dev)->close_bh);
+    qemu_bh_delete(s->close_bh);
+    qemu_bh_delete(s->no_server_bh);
     VHOST_USER_RDMA_GET_CLASS(dev)->parent_unrealize(dev);
 }
 

@@ -14,6 +14,7 @@ OBJECT_DECLARE_SIMPLE_TYPE(VHostUserRdma, VHOST_USER_RDMA)
 struct VHostUserRdma {
     VHostUserBase parent_obj;
     QEMUBH *close_bh;               /* cleans up after the server has closed */
+    QEMUBH *no_server_bh;           /* a driver has found no server */
     bool closed;                    /* until @close_bh has run */
     bool loading;                   /* the state of the server */
 };
