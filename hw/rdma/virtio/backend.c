@@ -20,9 +20,15 @@ static bool has_driver(RdmaHca *hca)
     return s->parent_obj.status & s->ready_status;
 }
 
+/*
+ * Events wait if DRIVER_OK is clear for a while. For example, a vhost-user
+ * server clears it while the VM of its front end is paused.
+ */
 static bool has_events(RdmaHca *hca)
 {
-    return virtio_rdma_is_v1(virtio_rdma_of(hca)) && has_driver(hca);
+    VirtIORdma *s = virtio_rdma_of(hca);
+
+    return virtio_rdma_is_v1(s) && (has_driver(hca) || s->had_driver);
 }
 
 static void event_pending(RdmaHca *hca)

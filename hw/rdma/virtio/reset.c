@@ -17,6 +17,7 @@ static void update_status(VirtIORdma *s, uint8_t status, bool restart)
 {
     bool resume = virtio_rdma_running_update(s, status) && s->hca.running;
 
+    s->had_driver |= !!(status & s->ready_status);
     if (resume || restart) {
         virtio_rdma_extensions_start(s);
         /* The device has ignored kicks while it was not active. */
@@ -53,6 +54,7 @@ VirtIOSetStatusReturn virtio_rdma_set_status(VirtIODevice *vdev,
 static void reset(VirtIORdma *s)
 {
     trace_virtio_rdma_reset(s);
+    s->had_driver = false;
     virtio_rdma_ctrl_forget(s);
     virtio_rdma_shadows_reset(s);
     rdma_hca_reset(&s->hca);

@@ -120,7 +120,27 @@ static void test_refuse_faults(void)
     g_unlink(path);
 }
 
+/*
+ * While the VM of a front end is paused, its server runs. The driver gets the
+ * event afterwards.
+ */
+static void test_event_of_a_pause(void)
+{
+    g_autoptr(Trip) t = trip_new_served(NULL);
+    QTestState *qts = t->net.host[0]->qts;
+
+    trip_connect(t);
+    qrdma_add_event_buffers(t->p.a.dev, 4);
+    qtest_qmp_assert_success(qts, "{'execute': 'stop'}");
+    qtest_qmp_assert_success(t->server[0], "{'execute': 'rdma-fault-add', "
+                             "'arguments': {'device': 'd0', 'id': 'f0', "
+                             "'kind': 'port-down'}}");
+    qtest_qmp_assert_success(qts, "{'execute': 'cont'}");
+    qrdma_expect_event(t->p.a.dev, RDMA_EVENT_PORT_ERR, 1);
+}
+
 const QRdmaTest migrate_served_tests[] = {
+    { "served/event-of-a-pause", test_event_of_a_pause },
     { "served/live", .run_case = test_journey,
       .data = &(const Journey) { NULL, trip_leave_in_turns } },
     { "served/live-with-loss", .run_case = test_journey,
