@@ -101,6 +101,7 @@ int vrdma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	struct ib_udata *udata = vrdma_create_cq_udata(arg);
 	struct vrdma_dev *dev = to_vdev(ibcq->device);
 	struct vrdma_cq *cq = to_vcq(ibcq);
+	struct virtio_rdma_create_cq_resp resp = {};
 	int ret;
 
 	if (attr->flags)
@@ -110,8 +111,13 @@ int vrdma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	mutex_init(&cq->notify_lock);
 	ibcq->cqe = attr->cqe;
 	vrdma_objects_lock(dev);
-	ret = dev->form->create_cq(cq, attr->comp_vector, udata);
+	ret = dev->form->create_cq(cq, attr->comp_vector, udata, &resp);
 	vrdma_objects_unlock(dev);
+	if (ret || !udata)
+		return ret;
+	ret = vrdma_respond(udata, &resp, sizeof(resp));
+	if (ret)
+		vrdma_destroy_cq(ibcq, NULL);
 	return ret;
 }
 
@@ -135,12 +141,8 @@ int vrdma_resize_cq(struct ib_cq *ibcq, vrdma_cqe_num cqe,
 		    struct ib_udata *udata)
 {
 	struct vrdma_dev *dev = to_vdev(ibcq->device);
-	int ret;
 
 	if (cqe < 1 || cqe > dev->attr.max_cqe)
 		return -EINVAL;
-	vrdma_objects_lock(dev);
-	ret = dev->form->resize_cq(to_vcq(ibcq), cqe, udata);
-	vrdma_objects_unlock(dev);
-	return ret;
+	return dev->form->resize_cq(to_vcq(ibcq), cqe, udata);
 }

@@ -105,28 +105,24 @@ static struct vrdma_area *vrdma_cq_direct_alloc(struct vrdma_dev *dev, u32 cqe,
 	return area;
 }
 
-/* Tell the process where its CQ is. */
+/* Let the process map its CQ, and say how. */
 static struct vrdma_mmap_entry *
-vrdma_cq_direct_respond(struct vrdma_area *area, const struct vrdma_ring *slots,
-			struct ib_udata *udata)
+vrdma_cq_direct_map(struct vrdma_area *area, const struct vrdma_ring *slots,
+		    struct ib_udata *udata,
+		    struct virtio_rdma_create_cq_resp *resp)
 {
-	struct virtio_rdma_create_cq_resp resp = {
+	struct vrdma_mmap_entry *entry;
+
+	*resp = (struct virtio_rdma_create_cq_resp) {
 		.mmap_size = area->buf->npages << PAGE_SHIFT,
 		.ring_offset = slots->offset,
 		.slots = vrdma_ring_slots(slots),
 		.slot_size = CQE_SLOT_SIZE,
 	};
-	struct vrdma_mmap_entry *entry = vrdma_mmap_insert(udata, area->buf);
-	int ret;
-
-	if (IS_ERR(entry))
-		return entry;
-	resp.mmap_offset = rdma_user_mmap_get_offset(&entry->rdma);
-	ret = vrdma_respond(udata, &resp, sizeof(resp));
-	if (!ret)
-		return entry;
-	vrdma_mmap_remove(entry);
-	return ERR_PTR(ret);
+	entry = vrdma_mmap_insert(udata, area->buf);
+	if (!IS_ERR(entry))
+		resp->mmap_offset = rdma_user_mmap_get_offset(&entry->rdma);
+	return entry;
 }
 
 static int vrdma_cq_direct_create_cmd(struct vrdma_cq *cq, u32 eqn)
@@ -164,7 +160,8 @@ static int vrdma_cq_direct_create_cmd(struct vrdma_cq *cq, u32 eqn)
 }
 
 int vrdma_cq_direct_create(struct vrdma_cq *cq, u32 vector,
-			   struct ib_udata *udata)
+			   struct ib_udata *udata,
+			   struct virtio_rdma_create_cq_resp *resp)
 {
 	struct vrdma_dev *dev = vrdma_cq_dev(cq);
 	u32 eqn = vector % dev->num_eqs;
@@ -184,7 +181,7 @@ int vrdma_cq_direct_create(struct vrdma_cq *cq, u32 vector,
 	if (ret)
 		goto err;
 	if (udata) {
-		cq->mmap = vrdma_cq_direct_respond(area, &cq->slots, udata);
+		cq->mmap = vrdma_cq_direct_map(area, &cq->slots, udata, resp);
 		ret = PTR_ERR_OR_ZERO(cq->mmap);
 		if (ret)
 			goto err_destroy;
@@ -340,6 +337,7 @@ static void vrdma_cq_direct_copy(const struct vrdma_cq *cq, u32 consumer,
 int vrdma_cq_direct_resize(struct vrdma_cq *cq, u32 cqe, struct ib_udata *udata)
 {
 	struct vrdma_dev *dev = vrdma_cq_dev(cq);
+	struct virtio_rdma_create_cq_resp resp;
 	struct vrdma_ring slots = {};
 	struct vrdma_mmap_entry *mmap;
 	struct vrdma_area *area;
@@ -348,16 +346,20 @@ int vrdma_cq_direct_resize(struct vrdma_cq *cq, u32 cqe, struct ib_udata *udata)
 
 	if (!cq->mmap)
 		return -EOPNOTSUPP;
-	if (udata->outlen < sizeof(struct virtio_rdma_create_cq_resp))
+	if (udata->outlen < sizeof(resp))
 		return -EINVAL;
 	area = vrdma_cq_direct_alloc(dev, cqe, &slots);
 	if (IS_ERR(area))
 		return PTR_ERR(area);
 	/* Nothing may fail once the device has the new memory. */
-	mmap = vrdma_cq_direct_respond(area, &slots, udata);
+	mmap = vrdma_cq_direct_map(area, &slots, udata, &resp);
 	ret = PTR_ERR_OR_ZERO(mmap);
 	if (ret)
+		goto out_area;
+	ret = vrdma_respond(udata, &resp, sizeof(resp));
+	if (ret)
 		goto out;
+	vrdma_objects_lock(dev);
 	consumer = vrdma_cq_direct_begin(cq, area, &slots);
 	ret = vrdma_cq_direct_resize_cmd(cq, cqe, area, &slots);
 	if (!ret) {
@@ -370,8 +372,10 @@ int vrdma_cq_direct_resize(struct vrdma_cq *cq, u32 cqe, struct ib_udata *udata)
 		cq->ibcq.cqe = cqe;
 		spin_unlock_irq(&cq->slots.lock);
 	}
-	vrdma_mmap_remove(mmap);
+	vrdma_objects_unlock(dev);
 out:
+	vrdma_mmap_remove(mmap);
+out_area:
 	vrdma_area_free(dev, area);
 	return ret;
 }

@@ -105,7 +105,7 @@ static void vrdma_qp_free(struct vrdma_dev *dev, struct vrdma_qp *qp)
 	vrdma_area_free(dev, qp->area);
 }
 
-/* @user: it may be in use, and then exists on. */
+/* @user: the command may fail, because the QP may be in use. */
 static int vrdma_qp_destroy_cmd(struct vrdma_dev *dev, struct vrdma_qp *qp,
 				bool user)
 {
@@ -155,22 +155,24 @@ static int vrdma_qp_alloc_requests(struct vrdma_dev *dev, struct vrdma_qp *qp)
 				   vrdma_ring_slots(&qp->rq.ring));
 }
 
-static int vrdma_qp_respond(struct vrdma_qp *qp, struct ib_udata *udata)
+/* Let the process map the QP, and say how. */
+static int vrdma_qp_map(struct vrdma_qp *qp, struct ib_udata *udata,
+			struct virtio_rdma_create_qp_resp *resp)
 {
 	struct vrdma_buf *buf = qp->area->buf;
-	struct virtio_rdma_create_qp_resp resp = {
+	int ret;
+
+	*resp = (struct virtio_rdma_create_qp_resp) {
 		.mmap_size = buf->npages << PAGE_SHIFT,
 		.sq_offset = qp->sq.ring.offset,
 		.sq_slots = vrdma_ring_slots(&qp->sq.ring),
 		.sq_slot_size = BIT(qp->sq.ring.shift),
 		.qpn = qp->qpn,
 	};
-	int ret;
-
 	if (qp->rq.ring.buf) {
-		resp.rq_offset = qp->rq.ring.offset;
-		resp.rq_slots = vrdma_ring_slots(&qp->rq.ring);
-		resp.rq_slot_size = BIT(qp->rq.ring.shift);
+		resp->rq_offset = qp->rq.ring.offset;
+		resp->rq_slots = vrdma_ring_slots(&qp->rq.ring);
+		resp->rq_slot_size = BIT(qp->rq.ring.shift);
 	}
 	qp->mmap = vrdma_mmap_insert(udata, buf);
 	if (IS_ERR(qp->mmap)) {
@@ -178,11 +180,8 @@ static int vrdma_qp_respond(struct vrdma_qp *qp, struct ib_udata *udata)
 		qp->mmap = NULL;
 		return ret;
 	}
-	resp.mmap_offset = rdma_user_mmap_get_offset(&qp->mmap->rdma);
-	ret = vrdma_respond(udata, &resp, sizeof(resp));
-	if (ret)
-		vrdma_mmap_remove(qp->mmap);
-	return ret;
+	resp->mmap_offset = rdma_user_mmap_get_offset(&qp->mmap->rdma);
+	return 0;
 }
 
 /* With @qp NULL, the QP with this number leaves the table. */
@@ -228,10 +227,38 @@ static void vrdma_qp_flush_work(struct work_struct *work)
 		vrdma_qp_await_flush(qp);
 }
 
+/* @user: the command may fail, because the QP may be in use. */
+static int vrdma_qp_end(struct vrdma_qp *qp, bool user)
+{
+	struct vrdma_dev *dev = qp->sq.dev;
+	int ret;
+
+	vrdma_objects_lock(dev);
+	ret = vrdma_qp_destroy_cmd(dev, qp, user);
+	if (!ret) {
+		cancel_delayed_work_sync(&qp->flush_work);
+		/*
+		 * While there are completions of the QP, a thread that polls
+		 * one has to find the QP: else the device seems to be broken.
+		 */
+		vrdma_cq_clean(qp->sq.cq, qp);
+		vrdma_cq_clean(qp->rq.cq, qp);
+		vrdma_qp_set_entry(dev, qp->qpn, NULL);
+		vrdma_cq_detach(qp->sq.cq);
+		vrdma_cq_detach(qp->rq.cq);
+		vrdma_mmap_remove(qp->mmap);
+		dev->form->free_qp(qp);
+		vrdma_qp_free(dev, qp);
+	}
+	vrdma_objects_unlock(dev);
+	return ret;
+}
+
 int vrdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		    struct ib_udata *udata)
 {
 	struct vrdma_dev *dev = to_vdev(ibqp->device);
+	struct virtio_rdma_create_qp_resp resp;
 	struct vrdma_qp *qp = to_vqp(ibqp);
 	u32 flags = 0;
 	int ret;
@@ -295,7 +322,7 @@ int vrdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	if (ret)
 		goto err_free;
 	if (qp->user) {
-		ret = vrdma_qp_respond(qp, udata);
+		ret = vrdma_qp_map(qp, udata, &resp);
 		if (ret)
 			goto err_destroy;
 	}
@@ -303,7 +330,12 @@ int vrdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	vrdma_cq_attach(to_vcq(init->recv_cq));
 	vrdma_qp_set_entry(dev, qp->qpn, qp);
 	vrdma_objects_unlock(dev);
-	return 0;
+	if (!qp->user)
+		return 0;
+	ret = vrdma_respond(udata, &resp, sizeof(resp));
+	if (ret)
+		vrdma_qp_end(qp, false);
+	return ret;
 
 err_destroy:
 	vrdma_qp_destroy_cmd(dev, qp, false);
@@ -505,27 +537,7 @@ int vrdma_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 
 int vrdma_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
-	struct vrdma_dev *dev = to_vdev(ibqp->device);
 	struct vrdma_qp *qp = to_vqp(ibqp);
-	int ret;
 
-	vrdma_objects_lock(dev);
-	ret = vrdma_qp_destroy_cmd(dev, qp, qp->user);
-	if (!ret) {
-		cancel_delayed_work_sync(&qp->flush_work);
-		/*
-		 * While there are completions of the QP, a thread that polls
-		 * one has to find the QP: else the device seems to be broken.
-		 */
-		vrdma_cq_clean(to_vcq(ibqp->send_cq), qp);
-		vrdma_cq_clean(to_vcq(ibqp->recv_cq), qp);
-		vrdma_qp_set_entry(dev, qp->qpn, NULL);
-		vrdma_cq_detach(to_vcq(ibqp->send_cq));
-		vrdma_cq_detach(to_vcq(ibqp->recv_cq));
-		vrdma_mmap_remove(qp->mmap);
-		dev->form->free_qp(qp);
-		vrdma_qp_free(dev, qp);
-	}
-	vrdma_objects_unlock(dev);
-	return ret;
+	return vrdma_qp_end(qp, qp->user);
 }

@@ -135,11 +135,13 @@ struct vrdma_form {
 	/* After a reset of the device, or after alloc() */
 	void (*free)(struct vrdma_dev *dev);
 
-	/* Have the device create the object. */
+	/* Have the device create the object. For a process, fill in @resp. */
 	int (*create_cq)(struct vrdma_cq *cq, u32 vector,
-			 struct ib_udata *udata);
+			 struct ib_udata *udata,
+			 struct virtio_rdma_create_cq_resp *resp);
 	/* The device has destroyed it. */
 	void (*free_cq)(struct vrdma_cq *cq);
+	/* Takes vrdma_objects_lock(). */
 	int (*resize_cq)(struct vrdma_cq *cq, u32 cqe, struct ib_udata *udata);
 	/* See vrdma_cq_renew(). */
 	int (*renew_cq)(struct vrdma_cq *cq);
@@ -285,7 +287,8 @@ void vrdma_cq_direct_clean(struct vrdma_cq *cq, struct vrdma_qp *qp);
 int vrdma_cq_direct_notify(struct vrdma_cq *cq, u32 arm,
 			   enum ib_cq_notify_flags flags);
 int vrdma_cq_direct_create(struct vrdma_cq *cq, u32 vector,
-			   struct ib_udata *udata);
+			   struct ib_udata *udata,
+			   struct virtio_rdma_create_cq_resp *resp);
 void vrdma_cq_direct_free(struct vrdma_cq *cq);
 int vrdma_cq_direct_renew(struct vrdma_cq *cq);
 int vrdma_cq_direct_resize(struct vrdma_cq *cq, u32 cqe,

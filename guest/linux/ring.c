@@ -77,7 +77,9 @@ static void vrdma_vq_recycle_done(struct virtqueue *vq)
 
 /*
  * Storage reconnects under this lock. So allocations of its holder must not
- * wait for reclaim, which writes to that storage.
+ * wait for reclaim, which writes to that storage. The holder must not access
+ * memory of a process either: a page of it may be on that storage, or come from
+ * a process that never answers.
  */
 void vrdma_objects_lock(struct vrdma_dev *dev)
 	__acquires(&dev->objects_lock)

@@ -17,7 +17,7 @@ static void vrdma_srq_set_entry(struct vrdma_dev *dev, u32 srqn,
 	vrdma_events_unlock(dev);
 }
 
-/* @user: it may be in use, and then exists on. */
+/* @user: the command may fail, because the SRQ may be in use. */
 static int vrdma_srq_destroy_cmd(struct vrdma_dev *dev, struct vrdma_srq *srq,
 				 bool user)
 {
@@ -86,28 +86,45 @@ static int vrdma_srq_create_cmd(struct vrdma_dev *dev, struct vrdma_srq *srq,
 	return -EPROTO;
 }
 
-static int vrdma_srq_respond(struct vrdma_srq *srq, struct ib_udata *udata)
+/* Let the process map the SRQ, and say how. */
+static int vrdma_srq_map(struct vrdma_srq *srq, struct ib_udata *udata,
+			 struct virtio_rdma_create_srq_resp *resp)
 {
 	struct vrdma_ring *ring = &srq->wq.ring;
-	struct virtio_rdma_create_srq_resp resp = {
+	int ret;
+
+	*resp = (struct virtio_rdma_create_srq_resp) {
 		.mmap_size = ring->buf->npages << PAGE_SHIFT,
 		.ring_offset = ring->offset,
 		.slots = vrdma_ring_slots(ring),
 		.slot_size = BIT(ring->shift),
 		.srqn = srq->srqn,
 	};
-	int ret;
-
 	srq->mmap = vrdma_mmap_insert(udata, srq->area->buf);
 	if (IS_ERR(srq->mmap)) {
 		ret = PTR_ERR(srq->mmap);
 		srq->mmap = NULL;
 		return ret;
 	}
-	resp.mmap_offset = rdma_user_mmap_get_offset(&srq->mmap->rdma);
-	ret = vrdma_respond(udata, &resp, sizeof(resp));
-	if (ret)
+	resp->mmap_offset = rdma_user_mmap_get_offset(&srq->mmap->rdma);
+	return 0;
+}
+
+/* @user: the command may fail, because the SRQ may be in use. */
+static int vrdma_srq_end(struct vrdma_srq *srq, bool user)
+{
+	struct vrdma_dev *dev = srq->wq.dev;
+	int ret;
+
+	vrdma_objects_lock(dev);
+	ret = vrdma_srq_destroy_cmd(dev, srq, user);
+	if (!ret) {
+		vrdma_srq_set_entry(dev, srq->srqn, NULL);
 		vrdma_mmap_remove(srq->mmap);
+		dev->form->free_srq(srq);
+		vrdma_srq_free(dev, srq);
+	}
+	vrdma_objects_unlock(dev);
 	return ret;
 }
 
@@ -118,6 +135,7 @@ static int vrdma_create_srq(struct ib_srq *ibsrq,
 	struct vrdma_dev *dev = to_vdev(ibsrq->device);
 	struct vrdma_srq *srq = to_vsrq(ibsrq);
 	struct ib_srq_attr *attr = &init->attr;
+	struct virtio_rdma_create_srq_resp resp;
 	int ret;
 
 	if (init->srq_type != IB_SRQT_BASIC)
@@ -140,14 +158,19 @@ static int vrdma_create_srq(struct ib_srq *ibsrq,
 	if (ret)
 		goto err;
 	if (srq->user) {
-		ret = vrdma_srq_respond(srq, udata);
+		ret = vrdma_srq_map(srq, udata, &resp);
 		if (ret)
 			goto err_destroy;
 	}
 	attr->max_wr = srq->wq.max_wr;
 	vrdma_srq_set_entry(dev, srq->srqn, srq);
 	vrdma_objects_unlock(dev);
-	return 0;
+	if (!srq->user)
+		return 0;
+	ret = vrdma_respond(udata, &resp, sizeof(resp));
+	if (ret)
+		vrdma_srq_end(srq, false);
+	return ret;
 
 err_destroy:
 	vrdma_srq_destroy_cmd(dev, srq, false);
@@ -203,20 +226,9 @@ static int vrdma_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
 
 static int vrdma_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
-	struct vrdma_dev *dev = to_vdev(ibsrq->device);
 	struct vrdma_srq *srq = to_vsrq(ibsrq);
-	int ret;
 
-	vrdma_objects_lock(dev);
-	ret = vrdma_srq_destroy_cmd(dev, srq, srq->user);
-	if (!ret) {
-		vrdma_srq_set_entry(dev, srq->srqn, NULL);
-		vrdma_mmap_remove(srq->mmap);
-		dev->form->free_srq(srq);
-		vrdma_srq_free(dev, srq);
-	}
-	vrdma_objects_unlock(dev);
-	return ret;
+	return vrdma_srq_end(srq, srq->user);
 }
 
 static int vrdma_post_srq_recv(struct ib_srq *ibsrq,

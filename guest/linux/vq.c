@@ -359,11 +359,11 @@ static void vrdma_cq_set_entry(struct vrdma_dev *dev, struct vrdma_vq_cq *slot,
 }
 
 static int vrdma_vq_create_cq(struct vrdma_cq *cq, u32 vector,
-			      struct ib_udata *udata)
+			      struct ib_udata *udata,
+			      struct virtio_rdma_create_cq_resp *resp)
 {
 	struct vrdma_dev *dev = vrdma_cq_dev(cq);
 	__le32 req = cpu_to_le32(max_t(u32, cq->ibcq.cqe, VRDMA_DEPTH_MIN));
-	const struct virtio_rdma_create_cq_resp resp = {};
 	struct vrdma_vq_cq *slot;
 	struct virtio_rdma_cqn rsp;
 	int ret;
@@ -378,8 +378,6 @@ static int vrdma_vq_create_cq(struct vrdma_cq *cq, u32 vector,
 	}
 	slot = &dev->vq_cqs[cq->cqn];
 	ret = vrdma_cq_take_vq(dev, slot);
-	if (!ret && udata)
-		ret = vrdma_respond(udata, &resp, sizeof(resp));
 	if (ret) {
 		vrdma_ctrl_destroy(dev, VIRTIO_RDMA_CMD_DESTROY_CQ, &rsp,
 				   false);
@@ -444,8 +442,10 @@ static int vrdma_cq_resize_cmd(struct vrdma_cq *cq, u32 cqe, u32 used)
 static int vrdma_vq_resize_cq(struct vrdma_cq *cq, u32 cqe,
 			      struct ib_udata *udata)
 {
+	struct vrdma_dev *dev = vrdma_cq_dev(cq);
 	int ret;
 
+	vrdma_objects_lock(dev);
 	ret = vrdma_cq_resize_cmd(cq, cqe, vrdma_cq_unconsumed(cq));
 	if (!ret && vrdma_cq_unconsumed(cq) > cqe) {
 		/* More completions have arrived than then fit: undo it. */
@@ -454,6 +454,7 @@ static int vrdma_vq_resize_cq(struct vrdma_cq *cq, u32 cqe,
 	}
 	if (!ret)
 		cq->ibcq.cqe = cqe;
+	vrdma_objects_unlock(dev);
 	return ret;
 }
 

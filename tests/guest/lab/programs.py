@@ -140,6 +140,10 @@ def build_hostile():
     return build_folder('hostile', '-rdynamic', '-pthread')
 
 
+def build_bad_response():
+    return build('bad_response', [PROGRAMS / 'bad_response.c'], '-pthread')
+
+
 def build_hold():
     return build('hold_region', [PROGRAMS / 'hold_region.c'])
 

@@ -6,8 +6,9 @@ import os
 import re
 
 from lab.leaks import Watch
-from lab.programs import build_hostile
+from lab.programs import build_bad_response, build_hostile
 from lab.runner import Skip
+from lab.stock import pingpong
 
 # A small buffer for translated code: see test_scale.py.
 GUESTS = {'smp': 2, 'accel': ',tb-size=32', 'mem': '512M',
@@ -64,3 +65,24 @@ def test_hostile_processes_harm_nobody(bench):
     bench.note(f'kernel grew by {kernel} KiB, QEMU by {qemu} KiB')
     assert kernel < KERNEL_NOISE and qemu < QEMU_NOISE, (kernel, qemu)
     bench.verify('-s 4096 -n 32 -r 1 -V')
+
+
+def test_a_process_that_delays_its_response_stops_no_other(bench):
+    """The memory for the response of CREATE_CQ waits for the process."""
+    if bench.stack == 'rxe':
+        raise Skip('its response of CREATE_CQ is shorter')
+    job = bench.one.spawn(f'exec {build_bad_response()} '
+                          f'{bench.device(bench.one)} wait')
+    job.wait_for('the kernel waits')
+    pingpong(bench, 'ibv_rc_pingpong', '-e')
+    job.kill()
+    job.wait(10)
+    bench.nothing_left(bench.baseline)
+
+
+def test_an_object_whose_response_cannot_be_written_does_not_stay(bench):
+    if bench.stack == 'rxe':
+        raise Skip('its response of CREATE_CQ is shorter')
+    bench.one.must(f'{build_bad_response()} {bench.device(bench.one)} fault')
+    bench.nothing_left(bench.baseline)
+    pingpong(bench, 'ibv_rc_pingpong')
