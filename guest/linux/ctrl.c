@@ -221,6 +221,26 @@ static bool vrdma_ctrl_has_failed(struct vrdma_dev *dev, u8 command,
 	return true;
 }
 
+/* Users cannot handle a failure of a command that ends something. */
+static bool vrdma_ctrl_must_succeed(u8 command)
+{
+	switch (command) {
+	case VIRTIO_RDMA_CMD_DESTROY_CQ:
+	case VIRTIO_RDMA_CMD_DESTROY_PD:
+	case VIRTIO_RDMA_CMD_DEREG_MR:
+	case VIRTIO_RDMA_CMD_MODIFY_QP:
+	case VIRTIO_RDMA_CMD_DESTROY_QP:
+	case VIRTIO_RDMA_CMD_DEL_GID:
+	case VIRTIO_RDMA_CMD_DESTROY_SRQ:
+	case VIRTIO_RDMA_CMD_DEALLOC_MW:
+	case VIRTIO_RDMA_CMD_DETACH_MCAST:
+	case VIRTIO_RDMA_CMD_SET_SHADOW:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static int vrdma_ctrl_submit(struct vrdma_dev *dev, struct vrdma_cmd *cmd,
 			     size_t req_len, size_t rsp_len)
 {
@@ -244,7 +264,9 @@ static int vrdma_ctrl_submit(struct vrdma_dev *dev, struct vrdma_cmd *cmd,
 		spin_unlock_irqrestore(&ctrl->lock, flags);
 		if (virtqueue_is_broken(ctrl->vq))
 			return -EIO;
-		if (ret != -ENOSPC)
+		if (ret == -ENOMEM && vrdma_ctrl_must_succeed(cmd->req[0]))
+			seconds = 0;	/* not the device's fault */
+		else if (ret != -ENOSPC)
 			return ret;
 		usleep_range(FULL_US_MIN, FULL_US_MAX);
 		if (time_before(jiffies, check))
@@ -311,9 +333,8 @@ int vrdma_ctrl(struct vrdma_dev *dev, enum virtio_rdma_cmd command,
 	if (WARN_ON_ONCE(req_len >= REQ_ROOM || rsp_len >= RSP_ROOM))
 		return -EINVAL;
 
-	cmd = kmalloc(sizeof(*cmd), GFP_KERNEL);
-	if (!cmd)
-		return -ENOMEM;
+	/* See vrdma_ctrl_must_succeed(). */
+	cmd = kmalloc(sizeof(*cmd), GFP_KERNEL | __GFP_NOFAIL);
 	init_completion(&cmd->done);
 	cmd->len = 0;
 	cmd->abandoned = false;
