@@ -81,17 +81,22 @@ static struct vrdma_request *vrdma_request_at(struct vrdma_wq *wq, u32 n)
 
 /*
  * Has nothing completed since the last call, which set @seen, although there
- * were requests at that time?
+ * were requests at that time? Silent ones may have succeeded before.
  */
 bool vrdma_requests_overdue(struct vrdma_wq *wq, u32 *seen)
 {
 	unsigned long flags;
 	bool overdue;
+	u32 i;
 
 	if (!wq->requests)
 		return false;
 	spin_lock_irqsave(&wq->ring.lock, flags);
-	overdue = wq->completed == *seen && wq->completed != wq->posted;
+	for (i = wq->completed; i != wq->posted; i++) {
+		if (!vrdma_request_at(wq, i)->silent)
+			break;
+	}
+	overdue = wq->completed == *seen && i != wq->posted;
 	*seen = wq->completed == wq->posted ? wq->completed - 1
 					    : wq->completed;
 	spin_unlock_irqrestore(&wq->ring.lock, flags);

@@ -263,8 +263,10 @@ static int vrdma_post_one_send(struct vrdma_qp *qp, const struct ib_send_wr *wr)
 	struct vrdma_ring *ring = &qp->sq.ring;
 	struct vrdma_request request = {
 		.wr_id = wr->wr_id,
+		/* In the error state each request is flushed. */
 		.silent = qp->sig_type != IB_SIGNAL_ALL_WR &&
-			  !(wr->send_flags & IB_SEND_SIGNALED),
+			  !(wr->send_flags & IB_SEND_SIGNALED) &&
+			  READ_ONCE(qp->state) != IB_QPS_ERR,
 	};
 	struct virtio_rdma_wqe_slot *slot;
 	struct virtio_rdma_sq_wqe *wqe;
