@@ -72,7 +72,7 @@ static void vrdma_wc_fill(const struct virtio_rdma_cqe_ex *ex,
 	wc->src_qp = le32_to_cpu(cqe->src_qp);
 	wc->pkey_index = le16_to_cpu(cqe->pkey_index);
 	wc->sl = cqe->sl;
-	wc->port_num = cqe->port_num;
+	wc->port_num = VRDMA_PORT;
 	vrdma_wc_fill_datagram(ex, flags, wc);
 }
 
