@@ -65,7 +65,7 @@ struct VirtIORdma {
     bool is_demo;                   /* the layout is VIRTIO_RDMA_LAYOUT_DEMO */
     /* VIRTIO_CONFIG_S_* that lets the device access guest memory */
     uint8_t ready_status;
-    bool had_driver;                /* it has been set since the last reset */
+    bool had_driver;                /* @ready_status was set since a reset */
 
     /* Objects with lower numbers can have virtqueues, others are direct */
     uint32_t max_vq_qp;

@@ -23,10 +23,11 @@
 
 /* Bytes of the driver's part: more than any driver has */
 #define DRIVER_ROOM 256
+/* A multiple of the size of any page */
+#define HALF 65536
 
 static struct ibv_context *context;
-static char *pages;                     /* two; the second one is bad */
-static size_t page_size;
+static char *halves;                    /* two; the second one is bad */
 
 static struct ibv_context *open_device(const char *name)
 {
@@ -40,10 +41,10 @@ static struct ibv_context *open_device(const char *name)
     return NULL;
 }
 
-/* Where the core's part of a response ends with the first page */
+/* Where the core's part of a response ends with the first half */
 static uint64_t response_of(size_t size)
 {
-    return (uintptr_t)pages + page_size - size;
+    return (uintptr_t)halves + HALF - size;
 }
 
 /*
@@ -127,7 +128,7 @@ static int fault(void)
     struct ibv_pd *pd = ibv_alloc_pd(context);
     struct ibv_cq *cq = ibv_create_cq(context, 16, NULL, NULL, 0);
 
-    if (!pd || !cq || mprotect(pages + page_size, page_size, PROT_NONE)) {
+    if (!pd || !cq || mprotect(halves + HALF, HALF, PROT_NONE)) {
         perror("bad_response");
         return 1;
     }
@@ -137,12 +138,12 @@ static int fault(void)
            ibv_destroy_cq(cq) || ibv_dealloc_pd(pd);
 }
 
-/* Returns a descriptor that reports accesses to the second page, which wait. */
-static int watch_page(void)
+/* Returns a descriptor that reports accesses to the second half, which wait. */
+static int watch_half(void)
 {
     struct uffdio_api api = { .api = UFFD_API };
     struct uffdio_register range = {
-        .range = { .start = (uintptr_t)pages + page_size, .len = page_size },
+        .range = { .start = (uintptr_t)halves + HALF, .len = HALF },
         .mode = UFFDIO_REGISTER_MODE_MISSING,
     };
     int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
@@ -168,7 +169,7 @@ static void *report(void *fd)
 static int wait_forever(void)
 {
     pthread_t thread;
-    int fd = watch_page();
+    int fd = watch_half();
 
     if (fd < 0 || pthread_create(&thread, NULL, report, &fd)) {
         perror("userfaultfd");
@@ -185,14 +186,12 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: bad_response DEVICE wait|fault\n");
         return 1;
     }
-    page_size = sysconf(_SC_PAGESIZE);
     context = open_device(argv[1]);
-    pages = mmap(NULL, 2 * page_size, PROT_READ | PROT_WRITE,
+    halves = mmap(NULL, 2 * HALF, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (!context || pages == MAP_FAILED) {
+    if (!context || halves == MAP_FAILED) {
         perror("bad_response");
         return 1;
     }
-    pages[0] = 1;
     return strcmp(argv[2], "wait") ? fault() : wait_forever();
 }
