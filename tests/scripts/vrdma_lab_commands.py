@@ -23,7 +23,8 @@ from vrdma_lab import cli, session    # noqa: E402
 class Arguments(unittest.TestCase):
     def test_guests_are_numbers_and_ranges(self):
         self.assertEqual(cli.numbers('3,1-2,2'), [1, 2, 3])
-        for text in ('', 'a', '1,', '-1', '1-'):
+        for text in ('', 'a', '1,', '-1', '1-', '3-1', '2,3-1', '255',
+                     '1-9999999999'):
             with self.assertRaises(cli.argparse.ArgumentTypeError, msg=text):
                 cli.numbers(text)
 

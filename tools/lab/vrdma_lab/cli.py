@@ -19,7 +19,7 @@ from . import client, images, top
 from .keeper import keep
 from .network import EXAMPLE, parse
 from .place import Place, all_taken
-from .plan import WIRES, Plan, check
+from .plan import LAST, WIRES, Plan, check
 from .session import CANNOT, Wire
 
 DOWN_TIMEOUT = 30
@@ -47,7 +47,13 @@ def numbers(text):
                 f'expected numbers of guests, such as 2, 1,3 or 1-3, got '
                 f'"{text}"')
         first = int(match.group(1))
-        found += range(first, int(match.group(2) or first) + 1)
+        last = int(match.group(2) or first)
+        # An empty list would mean all guests.
+        if not first <= last <= LAST:
+            raise argparse.ArgumentTypeError(
+                f'expected guests of at most {LAST}, and ranges with the '
+                f'lower number first, got "{part}"')
+        found += range(first, last + 1)
     return sorted(set(found))
 
 
