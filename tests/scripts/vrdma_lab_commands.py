@@ -3,6 +3,7 @@
 """The command line of vrdma-lab, and what a run is without a guest."""
 import io
 import shutil
+import signal
 import sys
 import tempfile
 import unittest
@@ -17,7 +18,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(TOP / 'tools' / 'lab'))
 
 from guestkit.inside import agent    # noqa: E402
-from vrdma_lab import cli, session    # noqa: E402
+from vrdma_lab import cli, client, session    # noqa: E402
 
 
 class Arguments(unittest.TestCase):
@@ -146,6 +147,12 @@ class Waits(unittest.TestCase):
         self.assertEqual(why, 'nothing listens on port 7471 of guest 1: its '
                          'last command failed: ./server: exit code 3')
 
+    def test_a_signal_ends_the_wait(self):
+        its = session.Run(None, [], {'timeout': None})
+        its.signal = signal.SIGTERM
+        self.assertEqual(its._wait_for_listener(Listener(fails=0), 7471),
+                         (143, 'nothing listens on port 7471 of guest 1'))
+
     def test_failures_that_end_a_wait(self):
         recent = session.RECENT
         # (when a command failed, when another began, now), where the wait
@@ -181,6 +188,28 @@ class Waits(unittest.TestCase):
         self.assertEqual(past.hopeless(0), '')
         past.end('')
         self.assertEqual(past.hopeless(0), 'failed')
+
+
+class Signals(unittest.TestCase):
+    def test_one_before_the_command_runs_reaches_the_command(self):
+        job, guest = mock.Mock(), mock.Mock(index=1)
+        job.follow.return_value = b'', -signal.SIGINT
+        guest.spawn.return_value = job
+        its = session.Run(mock.Mock(), [guest], {
+            'timeout': None, 'directory': '/', 'words': ['true'], 'env': []})
+        its.signal = signal.SIGINT
+        self.assertEqual(its._command(guest), 130)
+        job.kill.assert_called_once_with(signal.SIGINT)
+
+    def test_one_that_the_caller_ignores_stays_ignored(self):
+        before = signal.getsignal(signal.SIGHUP)
+        self.addCleanup(signal.signal, signal.SIGHUP, before)
+        handler = mock.Mock()
+        for action, expected in ((signal.SIG_IGN, signal.SIG_IGN),
+                                 (signal.SIG_DFL, handler)):
+            signal.signal(signal.SIGHUP, action)
+            client.handle([signal.SIGHUP], handler)
+            self.assertEqual(signal.getsignal(signal.SIGHUP), expected)
 
 
 class Input(unittest.TestCase):

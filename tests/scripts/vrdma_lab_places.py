@@ -254,13 +254,19 @@ class Boots(unittest.TestCase):
         except ProcessLookupError:
             pass
 
+    @staticmethod
+    def heed_signals():
+        """What a shell or nohup(1) has put in the background ignores some
+        signals."""
+        for number in (signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+
     def boot(self):
         """The process of up, whose keeper boots guests."""
         up = subprocess.Popen(
             [sys.executable, '-B', '-c', UP, sys.path[0]], text=True,
             stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
-            # What a shell has put in the background ignores interrupts
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+            preexec_fn=self.heed_signals)
         self.addCleanup(up.stderr.close)
         self.addCleanup(up.wait)
         self.addCleanup(up.kill)

@@ -209,8 +209,7 @@ def do_up(args):
                        'with --name')
     near, far = socket.socketpair()
     # Like an interrupt, these signals end a booting keeper first.
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
+    client.handle((signal.SIGTERM, signal.SIGHUP), signal.default_int_handler)
     pid = os.fork()
     if pid == 0:
         near.close()

@@ -20,6 +20,14 @@ class NotReady(LabError):
     """A keeper runs, but does not accept clients."""
 
 
+def handle(numbers, handler):
+    """Handle signals, except those that the caller ignores: nohup(1) and
+    shells start programs in this way."""
+    for number in numbers:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, handler)
+
+
 def connect(place):
     if not place.taken():
         raise LabError(f'no lab "{place.name}" is up: run "vrdma-lab up 2"')
@@ -124,8 +132,7 @@ def run(place, **request):
         and so its commands."""
         signal.signal(number, signal.SIG_DFL)
         wire.send(signal=number)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, pass_on)
+    handle((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), pass_on)
     signal.signal(signal.SIGTTIN, signal.SIG_IGN)
     output, shares = None, None
     for message in wire.messages():

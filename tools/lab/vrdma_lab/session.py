@@ -104,6 +104,8 @@ class Run:
             self.deadline = time.monotonic() + request['timeout']
         self.jobs = {}
         self.over = False       # the client is gone
+        self.signal = None      # the client's, if it has sent one
+        self.lock = threading.Lock()    # of signal, over and new jobs
 
     def left(self, most):
         """Seconds to wait, at most @most; 0 after the deadline."""
@@ -115,29 +117,40 @@ class Run:
         """Serve the client's signals and input during the command."""
         for message in self.wire.messages():
             if 'signal' in message:
-                self._signal(message['signal'])
+                with self.lock:
+                    self.signal = int(message['signal'])
+                    jobs = list(self.jobs.values())
+                for job in jobs:
+                    self._kill(job, self.signal)
             else:
                 self.input.put(message['data'].encode('latin-1'))
-        self.over = True
+        with self.lock:
+            self.over = True
         self.input.put(b'')
-        self._signal(signal.SIGTERM)
+        self._signal_all(signal.SIGTERM)
         end = time.monotonic() + GRACE
         while self.jobs and time.monotonic() < end:
             time.sleep(0.1)
-        self._signal(signal.SIGKILL)
+        self._signal_all(signal.SIGKILL)
 
-    def _signal(self, number):
+    def _signal_all(self, number):
         for job in list(self.jobs.values()):
-            try:
-                job.kill(int(number))
-            except (LabError, KeyError):
-                pass
+            self._kill(job, number)
+
+    @staticmethod
+    def _kill(job, number):
+        try:
+            job.kill(number)
+        except (LabError, KeyError):
+            pass        # the command has ended
 
     def _wait_for_listener(self, guest, port):
         """None if there is a listener, or else an end as from _one()."""
         began = time.monotonic()
         nothing = f'nothing listens on port {port} of guest {guest.index}'
         while not guest.listens(port):
+            if self.signal:
+                return 128 + self.signal, nothing
             if self.over or not self.left(1):
                 return TIMED_OUT, nothing
             why = guest.past.hopeless(began)
@@ -204,11 +217,14 @@ class Run:
         job = guest.spawn(guest.command(
             self.request['words'], self.request['directory'],
             self.request['env']), stdin=True)
-        self.jobs[guest.index] = job
+        with self.lock:
+            self.jobs[guest.index] = job
+            # _listen() does not signal a job that begins after the signal.
+            early = signal.SIGKILL if self.over else self.signal
         self.begun[guest.index].set()
         self.wire.send(began=guest.index)
-        if self.over:
-            self._signal(signal.SIGKILL)
+        if early:
+            self._kill(job, early)
         try:
             rc = self._follow(guest, job)
         finally:
