@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The command line of vrdma-lab, and what a run is without a guest."""
 import io
+import os
 import shutil
 import signal
 import sys
@@ -212,14 +213,24 @@ class Signals(unittest.TestCase):
             self.assertEqual(signal.getsignal(signal.SIGHUP), expected)
 
 
-class Input(unittest.TestCase):
-    """Standard input of a command in a guest: the guest's end."""
+class Jobs(unittest.TestCase):
+    """Standard input and output of a command in a guest: the guest's end."""
 
     def job(self, command):
         """One that has begun."""
         base = tempfile.mkdtemp(prefix='lab-')
         self.addCleanup(shutil.rmtree, base)
         return agent.Job(command, f'{base}/out', stdin=True)
+
+    def test_output_that_was_read_takes_no_memory(self):
+        length = 3 * agent.FREED + 1
+        job = self.job(f'yes | head -c {length}')
+        at, rc = 0, None
+        while rc is None:
+            answer = job.follow(at, 60)
+            at, rc = at + len(answer['data']), answer['rc']
+        self.assertEqual((at, rc), (length, 0))
+        self.assertLess(os.stat(job.path).st_blocks * 512, 2 * agent.FREED)
 
     def test_all_of_it_arrives_though_a_pipe_holds_less(self):
         job, data = self.job('sleep 0.2; cat'), b'0123456\n' * 40000

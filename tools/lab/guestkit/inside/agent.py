@@ -18,7 +18,9 @@ channel does not depend on the network under test.
   follow job, at, timeout        -> data, rc         (output after byte `at`,
                                                       as Latin-1; rc with the
                                                       end of the output, which
-                                                      also frees the job)
+                                                      also frees the job.
+                                                      Forgets output before
+                                                      `at`)
   kill   job, signal             -> (nothing)
   listens port                   -> yes              (TCP or RDMA CM)
   read   path                    -> text
@@ -47,6 +49,7 @@ import tty
 PORT_NAME = 'lab.agent'
 OUTPUT_MAX = 400000
 CHUNK = 65536
+FREED = 4 << 20     # bytes of output, which is in memory, to free at a time
 
 
 def find_port():
@@ -86,7 +89,7 @@ class Job:
     """A shell command in its own process group."""
 
     def __init__(self, cmd, path, stdin=False):
-        self.path = path
+        self.path, self.freed = path, 0
         with open(path, 'wb') as out:
             self.process = subprocess.Popen(
                 ['/bin/bash', '-c', cmd], bufsize=0,
@@ -125,9 +128,21 @@ class Job:
             out = f.read().decode(errors='replace')
         return {'rc': self.process.poll(), 'out': out}
 
+    def free(self, at):
+        """Free the memory of the output before position @at."""
+        if at - self.freed >= FREED:
+            self.freed = at
+            try:
+                subprocess.run(['fallocate', '--punch-hole', '--length',
+                                str(at), self.path], check=False)
+            except OSError:
+                pass        # too little memory for a process
+
     def follow(self, at, timeout):
         """Wait for output after position @at, or for the end of the job; "rc"
-        is null while there may be more output."""
+        is null while there may be more output. Output before @at may be
+        gone afterwards."""
+        self.free(at)
         end = time.monotonic() + timeout
         with open(self.path, 'rb') as f:
             while True:
