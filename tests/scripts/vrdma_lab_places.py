@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Where a lab is, and whose it has to be; keepers that boot."""
 import io
+import json
 import os
 import shutil
 import signal
@@ -218,18 +219,23 @@ import os, sys, time
 from unittest import mock
 sys.path.insert(0, sys.argv[1])
 from vrdma_lab import cli, keeper, place
-def boot(_):
+def boot(its):
+    its.logs.mkdir(exist_ok=True)
     with open(place.base() / 'booting', 'w', encoding='ascii') as f:
         f.write(str(os.getpid()))
-    time.sleep(600)
+    time.sleep(int(sys.argv[2]))
+def do_status(its, wire, _):
+    wire.send(lab=its.place.name, guests=[], network=True)
 with mock.patch.object(cli, 'check', lambda plan: plan), \\
+        mock.patch.object(cli, 'show'), \\
+        mock.patch.object(keeper.Keeper, 'do_status', do_status), \\
         mock.patch.object(keeper.Keeper, 'boot', boot):
-    sys.exit(cli.main(['up', '1', '--share', '']))
+    sys.exit(cli.main([*sys.argv[3:], 'up', '1', '--share', '']))
 """
 
 
-class Boots(unittest.TestCase):
-    """Keepers whose guests never come up."""
+class Keepers(unittest.TestCase):
+    """Keepers without guests."""
 
     def setUp(self):
         self.top = tempfile.mkdtemp(prefix='lab-')
@@ -261,12 +267,12 @@ class Boots(unittest.TestCase):
         for number in (signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
 
-    def boot(self):
+    def boot(self, *words, seconds=600, **options):
         """The process of up, whose keeper boots guests."""
         up = subprocess.Popen(
-            [sys.executable, '-B', '-c', UP, sys.path[0]], text=True,
-            stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
-            preexec_fn=self.heed_signals)
+            [sys.executable, '-B', '-c', UP, sys.path[0], str(seconds),
+             *words], text=True, stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL, preexec_fn=self.heed_signals, **options)
         self.addCleanup(up.stderr.close)
         self.addCleanup(up.wait)
         self.addCleanup(up.kill)
@@ -302,6 +308,41 @@ class Boots(unittest.TestCase):
         self.boot()
         with self.assertRaisesRegex(LabError, 'not up yet.*vrdma-lab down'):
             client.connect(place.Place('default'))
+
+    def up(self, *words, **options):
+        """Bring up a lab without guests."""
+        self.assertEqual(self.boot(*words, seconds=0, **options).wait(60), 0)
+
+    def test_one_that_boots_hides_no_other_from_status(self):
+        self.up()
+        self.boot('--name', 'other')
+        with mock.patch('sys.stdout', io.StringIO()) as out, \
+                mock.patch('sys.stderr', io.StringIO()) as said:
+            self.assertEqual(cli.main(['status', '--json']), 0)
+        self.assertEqual([its['lab'] for its in json.loads(out.getvalue())],
+                         ['default'])
+        self.assertIn('"other" is not up yet', said.getvalue())
+        self.assertEqual(cli.main(['down']), 0)
+        self.boot('--name', 'third')
+        with mock.patch('sys.stdout', io.StringIO()), \
+                mock.patch('sys.stderr', io.StringIO()):
+            self.assertEqual(cli.main(['status', '--json']), 1)
+
+    def test_down_ends_a_lab_whose_logs_it_cannot_copy(self):
+        its = place.Place('default')
+        its.base.mkdir(mode=0o700)
+        (its.base / 'file').touch()
+        for to, rc, said in ((its.directory / 'logs', 0, '^$'),
+                             (its.base / 'file', 1, 'cannot copy the logs'),
+                             (its.base / 'copy', 0, '^$')):
+            self.up()
+            (its.directory / 'logs' / 'console').touch()
+            with self.subTest(to), \
+                    mock.patch('sys.stderr', io.StringIO()) as err:
+                self.assertEqual(cli.main(['down', '--logs', str(to)]), rc)
+                self.assertRegex(err.getvalue(), said)
+                self.assertFalse(its.taken())
+        self.assertTrue((its.base / 'copy' / 'console').exists())
 
 
 if __name__ == '__main__':

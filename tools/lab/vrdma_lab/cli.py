@@ -226,18 +226,31 @@ def do_up(args):
     return 0
 
 
+def status_or_none(place):
+    """The status of a lab. If it is not up, say so: None."""
+    try:
+        return client.ask(place, 'status')
+    except client.NotReady as e:
+        say(f'vrdma-lab: {e}')
+        return None
+
+
 def do_status(args):
     places = [Place(args.name)] if args.named else all_taken()
     if not places:
         raise LabError('no lab is up: run "vrdma-lab up 2"')
-    found = [client.ask(place, 'status') for place in places]
+    if len(places) == 1:
+        found = [client.ask(places[0], 'status')]
+    else:
+        found = list(filter(None, map(status_or_none, places)))
     if args.json:
         print(json.dumps(found, indent=1))
     else:
         for status in found:
             show(status)
     gone = [g for s in found for g in s['guests'] if g['fate']]
-    return 1 if gone or not all(s['network'] for s in found) else 0
+    up = found and all(s['network'] for s in found)
+    return 0 if up and not gone else 1
 
 
 def do_run(args):
@@ -338,11 +351,11 @@ def do_down(args):
     wire.send(op='down', logs=args.logs and os.path.abspath(args.logs))
     # The keeper closes the connection when it ends.
     try:
-        line = wire.lines.readline()
+        answer = wire.lines.read()
     except TimeoutError as e:
         raise does_not_end(place) from e
-    if line:
-        raise LabError(json.loads(line)['error'])
+    if answer:
+        raise LabError(json.loads(answer)['error'])
     return 0
 
 

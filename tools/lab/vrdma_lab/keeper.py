@@ -201,9 +201,21 @@ class Keeper:
         wire.send(done=', '.join(f'to guest {g.index}: {request["spec"]}'
                                  for g in guests))
 
-    def do_down(self, _, request):
-        if request['logs']:
-            shutil.copytree(self.logs, request['logs'], dirs_exist_ok=True)
+    def _copy_logs(self, to):
+        """Copy the logs, unless they are there already."""
+        try:
+            if self.logs.resolve() != Path(to).resolve():
+                shutil.copytree(self.logs, to, dirs_exist_ok=True)
+        except shutil.Error as e:
+            raise LabError('\n'.join(why for _, _, why in e.args[0])) from e
+
+    def do_down(self, wire, request):
+        try:
+            if request['logs']:
+                self._copy_logs(request['logs'])
+        except (LabError, OSError) as e:
+            # The lab ends all the same.
+            wire.send(error=f'cannot copy the logs to {request["logs"]}: {e}')
         self.stop.set()
         # The client waits until this process closes the connection by ending.
         threading.Event().wait()
