@@ -4,6 +4,7 @@
 import io
 import json
 import os
+import select
 import shutil
 import signal
 import socket
@@ -343,6 +344,14 @@ class Keepers(unittest.TestCase):
                 self.assertRegex(err.getvalue(), said)
                 self.assertFalse(its.taken())
         self.assertTrue((its.base / 'copy' / 'console').exists())
+
+    def test_one_has_no_descriptors_of_the_caller(self):
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        self.up(pass_fds=[writer])
+        os.close(writer)
+        self.assertEqual(select.select([reader], [], [], 10)[0], [reader])
+        self.assertEqual(cli.main(['down']), 0)
 
 
 if __name__ == '__main__':
