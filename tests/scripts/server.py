@@ -209,7 +209,8 @@ class Server(unittest.TestCase):
             ['-chardev',
              f'socket,id=vrdma,path={self.socket},reconnect-ms=1000',
              '-device',
-             'vhost-user-rdma-pci,chardev=vrdma,addr=7.1,num_vqs=256'])
+             'vhost-user-rdma-pci,chardev=vrdma,addr=7.1,num_vqs=256,'
+             'vq_size=1024'])
         self.assertFalse(Path(f'{self.socket}.nic').exists())
         self.assertIn('-device virtio-rdma-vhost-user,id=rdma,path='
                       f'{self.socket},ring-reset=on,rdmadev=roce0',
@@ -218,8 +219,9 @@ class Server(unittest.TestCase):
     def test_vhost_user_counts_virtqueues(self):
         options = ('--protocol', 'vhost-user', '--mac', '52:54:00:00:00:01',
                    '--adapter-options')
-        _, lines = self.start(*options, 'max-cq=1,max-qp=4,max-srq=0')
-        self.assertIn('num_vqs=11\n', lines[1])
+        _, lines = self.start(*options, 'max-cq=1,max-qp=4,max-srq=0,'
+                              'queue-size=0x100')
+        self.assertIn('num_vqs=11,vq_size=256\n', lines[1])
         self.refused('258 virtqueues', *options, 'max-cq=66')
         self.refused('258 virtqueues', *options, 'max-cq=0x42')
         self.refused('max-cq=many: expected a number', *options, 'max-cq=many')
