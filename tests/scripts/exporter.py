@@ -150,18 +150,19 @@ class Exporter(unittest.TestCase):
         self.monitor('ends', lambda sock: sock.close())
         self.monitor('fails', lambda sock: answer(sock, wrong))
         self.monitor('lives', lambda sock: answer(sock, {'return': []}))
-        process, url = self.start(self.top, f'gone={self.top}/none')
+        long = 'x' * 300
+        process, url = self.start(self.top, f'gone={self.top}/none', long)
         for _ in range(2):
             self.assertEqual(self.scrape(url), {
                 f'vrdma_up{{vm="{name}"}}': name == 'lives' for name in
-                ('hangs', 'ends', 'fails', 'lives', 'gone')})
+                ('hangs', 'ends', 'fails', 'lives', 'gone', long)})
         process.terminate()
         self.assertEqual(process.wait(20), 0)
         said = process.stderr.read()
         # Each once
-        self.assertEqual(said.count('\n'), 4, said)
+        self.assertEqual(said.count('\n'), 5, said)
         for text in ('hangs: .*timed out', 'ends: .*', 'no command',
-                     'gone: .*No such file'):
+                     'gone: .*No such file', 'xx: .*path too long'):
             self.assertRegex(said, text)
         for sock in held:
             sock.close()
