@@ -28,7 +28,7 @@ endif
 
 # All variants of the build with one series share fetched sources and the tree
 # laid over QEMU's. Each variant has its own directory of compiled files.
-B := $(BUILDDIR)
+B := $(abspath $(BUILDDIR))
 series_dir = $(B)$(patsubst %,-%,$(filter-out $(DEFAULT_SERIES),$(1)))
 SERIES_DIRS := $(foreach series,$(KNOWN_SERIES),$(call series_dir,$(series)))
 S_DIR := $(call series_dir,$(QEMU_SERIES))
@@ -131,6 +131,7 @@ endif
 
 export B S_DIR V_DIR QEMU_TREE QEMU_SERIES
 export SOURCE_CACHE PREFIX ASAN PYTHON JOBS WERROR QEMU QEMU_AARCH64 LEAVE_OUT
+export RELEASES COMMANDS PACKAGES KEEP
 export BUILD_DIR := $(B)
 
 $(B)/tools/meson.py: | packages-build
@@ -351,13 +352,10 @@ series-qemus:
 	done
 
 run-check-packages:
-	@RELEASES='$(RELEASES)' PACKAGES='$(PACKAGES)' KEEP='$(KEEP)' \
-		$(STAGE) check-packages! 'packages have been used' \
-		scripts/check-packages.sh
+	@$(STAGE) check-packages! 'packages have been used' scripts/check-packages.sh
 
 run-ci-jobs:
-	@PACKAGES='$(PACKAGES)' KEEP='$(KEEP)' $(STAGE) ci-jobs! 'jobs have run' \
-		scripts/check-ci-jobs.sh
+	@$(STAGE) ci-jobs! 'jobs have run' scripts/check-ci-jobs.sh
 
 run-interop: needs-interop
 	@$(STAGE) interop! 'the two implementations work together' \
@@ -423,14 +421,14 @@ $(ALIASES): check-%:
 interop soak: %: check-%
 
 check-fresh:
-	@LOGS=$(LOGS) RELEASES='$(RELEASES)' COMMANDS='$(COMMANDS)' \
-		PACKAGES='$(PACKAGES)' KEEP='$(KEEP)' scripts/check-fresh.sh
+	@LOGS=$(LOGS) scripts/check-fresh.sh
 
 demo: qemu | packages-guest
 	@tests/guest/run demo $(if $(SERIES),--series $(SERIES))
 
 lab: qemu guest
-	@echo 'Next: tools/lab/vrdma-lab up 2'
+	@echo 'Next: $(if $(filter-out $(CURDIR)/build,$(V_DIR)),BUILD_DIR=$(B) \
+		QEMU=$(QEMU) )tools/lab/vrdma-lab up 2'
 
 bench: $(patsubst %,bench-%,$(or $(BENCH),engine))
 

@@ -45,7 +45,7 @@ for suite in $RELEASES; do
         continue
     }
     for i in "${!commands[@]}"; do
-        command=$(xargs <<< "${commands[i]}")
+        read -r command <<< "${commands[i]}"    # without blanks around it
         log=$LOGS/fresh-$suite-$((i + 1)).log
         began=$SECONDS
         echo "== $suite: $command"

@@ -126,6 +126,19 @@ class Commands(unittest.TestCase):
             self.assertEqual(re.findall(r"--paths '(.*?)'", done.stdout),
                              paths)
 
+    def test_a_build_directory_may_be_relative(self):
+        shown = make('BUILDDIR=x', '--eval', 'show:;@echo $(B)', 'show')
+        self.assertEqual(shown.stdout, f'{TOP}/x\n')
+
+    def test_lab_names_the_qemu_that_it_built(self):
+        for words, said in (([], "'Next: tools"),
+                            (['QEMU_SERIES=11.1'],
+                             f'QEMU={TOP}/build-11.1/qemu/.* tools'),
+                            (['BUILDDIR=x'], f'BUILD_DIR={TOP}/x QEMU=')):
+            with self.subTest(words):
+                self.assertRegex(make('-n', '-o', 'qemu', '-o', 'guest',
+                                      'lab', *words).stdout, said)
+
     def test_pages_name_commands_that_exist_and_no_aliases(self):
         text = (TOP / 'Makefile').read_text(encoding='utf-8')
         there = {goal for rule in re.findall(r'^(\w[\w -]*):(?!=)', text, re.M)
