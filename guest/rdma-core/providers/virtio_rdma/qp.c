@@ -61,14 +61,24 @@ static void vrdma_qp_set_entry(struct vrdma_context *ctx, struct vrdma_qp *qp)
 			      memory_order_relaxed);
 }
 
-/* With the CQs of the QP locked */
-static void vrdma_qp_clear_entry(struct vrdma_context *ctx, struct vrdma_qp *qp)
+/*
+ * Drop the completions and the entry of a QP that the kernel has destroyed,
+ * unless vrdma_create_qp_ex() has done so for a new QP with that number. With
+ * qp_mutex.
+ */
+static void vrdma_qp_retire(struct vrdma_context *ctx, struct vrdma_qp *qp)
 {
 	struct vrdma_qp_entry *entry = &ctx->qps[qp->qpn];
 
+	if (entry->qp != qp)
+		return;
+	vrdma_qp_lock_cqs(&qp->vqp.qp);
+	if (qp->srq)
+		vrdma_cq_clean(qp);
 	entry->qp = NULL;
 	atomic_store_explicit(&entry->send_cq, NULL, memory_order_relaxed);
 	atomic_store_explicit(&entry->recv_cq, NULL, memory_order_relaxed);
+	vrdma_qp_unlock_cqs(&qp->vqp.qp);
 }
 
 /* The plain command accepts no IBV_QP_INIT_ATTR_CREATE_FLAGS, even with 0. */
@@ -131,10 +141,9 @@ struct ibv_qp *vrdma_create_qp_ex(struct ibv_context *ibctx,
 		goto err;
 	if (attr->srq)
 		qp->srq = to_vsrq(attr->srq);
-	pthread_mutex_lock(&ctx->qp_mutex);
 	ret = vrdma_qp_create_cmd(ibctx, qp, attr, &resp);
 	if (ret)
-		goto err_unlock;
+		goto err;
 	qp->qpn = resp.qpn;
 	if (qp->qpn >= ctx->max_qp) {
 		ret = EPROTO;
@@ -153,6 +162,10 @@ struct ibv_qp *vrdma_create_qp_ex(struct ibv_context *ibctx,
 	qp->generation = atomic_fetch_add(&ctx->generation, 1);
 	ibqp->send_cq = attr->send_cq;
 	ibqp->recv_cq = attr->recv_cq;
+	pthread_mutex_lock(&ctx->qp_mutex);
+	/* The last QP with this number may still wait for its events. */
+	if (ctx->qps[qp->qpn].qp)
+		vrdma_qp_retire(ctx, ctx->qps[qp->qpn].qp);
 	vrdma_qp_lock_cqs(ibqp);
 	vrdma_qp_set_entry(ctx, qp);
 	vrdma_qp_unlock_cqs(ibqp);
@@ -161,8 +174,6 @@ struct ibv_qp *vrdma_create_qp_ex(struct ibv_context *ibctx,
 
 err_destroy:
 	ibv_cmd_destroy_qp(ibqp);
-err_unlock:
-	pthread_mutex_unlock(&ctx->qp_mutex);
 err:
 	vrdma_qp_free(qp);
 	errno = ret;
@@ -227,18 +238,17 @@ int vrdma_destroy_qp(struct ibv_qp *ibqp)
 	struct vrdma_qp *qp = to_vqp(ibqp);
 	int ret;
 
-	/* Another thread may get the number once the kernel has freed it. */
-	pthread_mutex_lock(&ctx->qp_mutex);
+	/*
+	 * Without qp_mutex: this waits until other threads, which may create
+	 * and destroy QPs, have acknowledged all events of the QP. Another QP
+	 * may get the number meanwhile.
+	 */
 	ret = ibv_cmd_destroy_qp(ibqp);
-	if (!ret) {
-		vrdma_qp_lock_cqs(ibqp);
-		if (qp->srq)
-			vrdma_cq_clean(qp);
-		vrdma_qp_clear_entry(ctx, qp);
-		vrdma_qp_unlock_cqs(ibqp);
-	}
+	if (ret)
+		return ret;
+	pthread_mutex_lock(&ctx->qp_mutex);
+	vrdma_qp_retire(ctx, qp);
 	pthread_mutex_unlock(&ctx->qp_mutex);
-	if (!ret)
-		vrdma_qp_free(qp);
-	return ret;
+	vrdma_qp_free(qp);
+	return 0;
 }

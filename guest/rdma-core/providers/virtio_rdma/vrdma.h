@@ -67,7 +67,7 @@ struct vrdma_context {
 	struct virtio_rdma_doorbell_shadow *shadow;	/* NULL: none */
 	uint32_t max_qp;
 	struct vrdma_qp_entry *qps;	/* by qpn */
-	pthread_mutex_t qp_mutex;	/* held to create and destroy QPs */
+	pthread_mutex_t qp_mutex;	/* of changes of qps */
 	atomic_uint generation;
 	pthread_spinlock_t srq_lock;	/* of the list of SRQs */
 	struct vrdma_srq *srqs;

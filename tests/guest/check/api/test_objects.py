@@ -128,6 +128,15 @@ def test_objects_keep_what_a_program_hangs_on_them(bench):
     run_case(bench, 'contexts')
 
 
+def test_queue_pairs_come_and_go_while_one_waits_for_its_events(bench):
+    run_case(bench, 'event-unacknowledged')
+
+
+@slow
+def test_a_number_is_used_again_while_its_queue_pair_waits(bench):
+    run_case(bench, 'event-unacknowledged all')
+
+
 def test_a_datagram_tells_who_sent_it(bench):
     run_case(bench, 'ah-from-wc')
 

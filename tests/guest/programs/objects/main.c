@@ -38,6 +38,7 @@ static const struct {
     { "values-ignored", values_ignored },
     { "caps", caps },
     { "contexts", contexts },
+    { "event-unacknowledged", event_unacknowledged },
     { "cq-foreign-completion", cq_foreign_completion },
     { "cq-receive-of-srq", cq_receive_of_srq },
     { "rights-of-the-kernel", rights_of_the_kernel },

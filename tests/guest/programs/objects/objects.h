@@ -90,6 +90,7 @@ case_fn ah_from_wc;
 case_fn values_wide, values_refused, values_ignored;
 case_fn caps;
 case_fn contexts;
+case_fn event_unacknowledged;
 case_fn cq_foreign_completion, cq_receive_of_srq;
 case_fn rights_of_the_kernel;
 case_fn mcast_loopback, mcast_block, mcast_detach, mcast_receive, mcast_send;
