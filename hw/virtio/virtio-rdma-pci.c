@@ -50,9 +50,9 @@ static void virtio_rdma_pci_config_write(PCIDevice *pci_dev, uint32_t address,
 
     dev->virtio_config_write(pci_dev, address, val, len);
     /* An earlier bit of the status may have made the device active. */
-    virtio_pci_stop_in_low_power(VIRTIO_PCI(pci_dev),
-                                 VIRTIO_CONFIG_S_DRIVER_OK |
-                                 dev->vdev.ready_status);
+    virtio_pci_stop_without_dma(VIRTIO_PCI(pci_dev),
+                                VIRTIO_CONFIG_S_DRIVER_OK |
+                                dev->vdev.ready_status);
 }
 
 static uint64_t doorbell_read(void *opaque, hwaddr addr, unsigned size)

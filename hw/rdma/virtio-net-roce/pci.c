@@ -29,9 +29,9 @@ static void config_write(PCIDevice *pci_dev, uint32_t address, uint32_t val,
                          int len)
 {
     NET_ROCE_PCI(pci_dev)->virtio_config_write(pci_dev, address, val, len);
-    virtio_pci_stop_in_low_power(VIRTIO_PCI(pci_dev),
-                                 VIRTIO_CONFIG_S_DRIVER_OK |
-                                 VIRTIO_CONFIG_S_FEATURES_OK);
+    virtio_pci_stop_without_dma(VIRTIO_PCI(pci_dev),
+                                VIRTIO_CONFIG_S_DRIVER_OK |
+                                VIRTIO_CONFIG_S_FEATURES_OK);
 }
 
 static void pci_realize(VirtIOPCIProxy *vpci_dev, Error **errp)

@@ -294,23 +294,35 @@ static void test_unplug_after_a_refused_chain(void)
     drain_rcu(n.host->qts);
 }
 
-static void set_power_state(Nested *n, unsigned state)
+typedef struct {
+    bool low_power;                 /* D3, or else without bus mastering */
+    const char *props;
+} NoMemory;
+
+static void allow_memory(Nested *n, const NoMemory *how, bool allowed)
 {
     QPCIDevice *pdev = n->t.dev->pci->pdev;
     uint8_t pm = qpci_find_capability(pdev, PCI_CAP_ID_PM, 0);
+    uint16_t command = qpci_config_readw(pdev, PCI_COMMAND);
 
     g_assert_cmpuint(pm, !=, 0);
-    qpci_config_writew(pdev, pm + PCI_PM_CTRL, state);
+    if (how->low_power) {
+        qpci_config_writew(pdev, pm + PCI_PM_CTRL, allowed ? 0 : 3);
+    } else {
+        qpci_config_writew(pdev, PCI_COMMAND,
+                           allowed ? command | PCI_COMMAND_MASTER
+                                   : command & ~PCI_COMMAND_MASTER);
+    }
 }
 
 /*
  * The peer does not answer, so the device has an error completion to write. It
- * must wait until the device is back in D0, with its driver.
+ * must wait until the device may access memory, and has its driver again.
  */
-static void test_no_memory_access_in_d3(const void *data)
+static void test_no_memory_access(const void *data)
 {
-    const char *props = data;
-    g_auto(Nested) n = nested_new_with(props, 0);
+    const NoMemory *how = data;
+    g_auto(Nested) n = nested_new_with(how->props, 0);
     QVirtioDevice *vdev = &n.t.dev->pci->vdev;
     uint8_t status = qrdma_device_status(n.t.dev);
     RdmaSge sge = qrdma_sge(n.t.mr_a, 0, 100);
@@ -318,11 +330,11 @@ static void test_no_memory_access_in_d3(const void *data)
     assert_ok(qrdma_modify_qp_state(n.t.b, RDMA_QPS_RESET));
     qrdma_post(n.t.a, qrdma_wr(RDMA_WR_SEND, 1, &sge));
     qrdma_settle(n.t.dev);
-    set_power_state(&n, 3);
+    allow_memory(&n, how, false);
     qtest_clock_step(n.host->qts, 10000 * QRDMA_MS);
     qrdma_expect_none(n.t.cq_a);
 
-    set_power_state(&n, 0);
+    allow_memory(&n, how, true);
     g_assert_cmphex(qrdma_device_status(n.t.dev), ==,
                     status & ~(VIRTIO_CONFIG_S_DRIVER_OK |
                                (n.t.dev->demo ? VIRTIO_CONFIG_S_FEATURES_OK
@@ -338,10 +350,17 @@ static void test_no_memory_access_in_d3(const void *data)
 
 const QRdmaTest nested_tests[] = {
     { "power/no-memory-access-in-d3",
-      .run_case = test_no_memory_access_in_d3, .data = "" },
+      .run_case = test_no_memory_access,
+      .data = &(NoMemory) { true, "" } },
     { "power/no-memory-access-in-d3-with-demo",
-      .run_case = test_no_memory_access_in_d3,
-      .data = ",layout=demo,mac=" TEST_MAC },
+      .run_case = test_no_memory_access,
+      .data = &(NoMemory) { true, ",layout=demo,mac=" TEST_MAC } },
+    { "power/no-memory-access-without-bus-master",
+      .run_case = test_no_memory_access,
+      .data = &(NoMemory) { false, "" } },
+    { "power/no-memory-access-without-bus-master-with-demo",
+      .run_case = test_no_memory_access,
+      .data = &(NoMemory) { false, ",layout=demo,mac=" TEST_MAC } },
     { "nested/unplug-after-a-refused-chain",
       test_unplug_after_a_refused_chain },
     { "nested/interrupt-at-a-frame-unplugs-the-device",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* virtio-net-roce: the NIC, as a driver without RoCE uses it. */
 #include "qemu/osdep.h"
+#include "hw/pci/pci_regs.h"
 #include "net-roce-test.h"
 #include "wire.h"
 #include "standard-headers/linux/virtio_net.h"
@@ -194,6 +195,21 @@ static void test_stopped(void)
     send_to_wire(&n, 8);
 }
 
+/* The driver must negotiate again before the device accesses memory. */
+static void test_no_bus_master(void)
+{
+    g_auto(Nic) n = nic_new(NIC_FEATURES);
+    QPCIDevice *pdev = n.d->pci->pdev;
+    QVirtioDevice *vdev = &n.d->pci->vdev;
+    uint16_t command = qpci_config_readw(pdev, PCI_COMMAND);
+
+    g_assert_true(vdev->bus->get_status(vdev) & VIRTIO_CONFIG_S_FEATURES_OK);
+    qpci_config_writew(pdev, PCI_COMMAND, command & ~PCI_COMMAND_MASTER);
+    qpci_config_writew(pdev, PCI_COMMAND, command);
+    g_assert_cmphex(vdev->bus->get_status(vdev), ==,
+                    VIRTIO_CONFIG_S_ACKNOWLEDGE | VIRTIO_CONFIG_S_DRIVER);
+}
+
 /* Neither a NIC nor a port of RoCE can have a multicast address. */
 static void test_bad_mac(void)
 {
@@ -216,6 +232,7 @@ const QRdmaTest net_roce_nic_tests[] = {
     { "link", test_link },
     { "classes", test_classes },
     { "stopped", test_stopped },
+    { "no-bus-master", test_no_bus_master },
     { "bad-mac", test_bad_mac },
     { }
 };
