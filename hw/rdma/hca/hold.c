@@ -39,7 +39,10 @@ static void drop(RdmaHca *hca, RdmaHcaWq *wq, RdmaHcaHeld *held)
     g_free(held);
 }
 
-/* Write a held completion. Returns as rdma_hca_cq_complete() does. */
+/*
+ * Write a held completion, or drop it if its CQ is gone or in error. False if
+ * the CQ enters its error state.
+ */
 static bool release(RdmaHca *hca, RdmaHcaHeld *held)
 {
     RdmaHcaCq *cq = rdma_hca_cq_get(hca, held->cqn);
@@ -48,7 +51,8 @@ static bool release(RdmaHca *hca, RdmaHcaHeld *held)
 
     drop(hca, queue_of(hca, &wc), held);
     trace_rdma_hca_hold_release(hca->owner, wc.qp_num, wc.wr_id, wc.opcode);
-    return !cq || rdma_hca_cq_complete(hca, cq, &wc, solicited);
+    return !cq || cq->error ||
+           rdma_hca_cq_complete(hca, cq, &wc, solicited);
 }
 
 /*

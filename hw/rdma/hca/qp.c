@@ -283,8 +283,12 @@ void rdma_hca_qp_fail(RdmaHca *hca, RdmaHcaQp *qp)
     const RdmaQpAttr attr = { .qp_state = RDMA_QPS_ERR };
     int ret;
 
-    if (rdma_hca_qp_is_in(hca, qp, RDMA_QPS_ERR)) {
-        /* The driver knows: it moved the QP to ERR, or received an event. */
+    if (rdma_hca_qp_is_in(hca, qp, RDMA_QPS_ERR) ||
+        rdma_hca_qp_is_in(hca, qp, RDMA_QPS_RESET)) {
+        /*
+         * In ERR the driver knows: it moved the QP to ERR, or received an
+         * event. A QP in RESET fails when it leaves that state.
+         */
         return;
     }
     ret = hca->bc->fail_qp
@@ -308,7 +312,7 @@ void rdma_hca_cq_fail(RdmaHca *hca, RdmaHcaCq *cq)
     }
     RDMA_HCA_FOREACH(&hca->qps, n, qp) {
         if (qp->send_cq == cq || qp->recv_cq == cq) {
-            rdma_hca_qp_fail(hca, qp);
+            rdma_hca_qp_schedule(hca, qp);
         }
     }
 }

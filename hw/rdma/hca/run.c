@@ -24,11 +24,19 @@ void rdma_hca_kick(RdmaHca *hca, RdmaHcaWq *wq, bool alone)
     rdma_backend_kick(hca->backend, wq->kind, wq->id);
 }
 
-static void kick_or_fail_qp(RdmaHca *hca, RdmaHcaQp *qp)
+static bool qp_has_failed(const RdmaHcaQp *qp)
 {
-    if (unlikely(qp->sq.broken || qp->rq.broken || qp->fault.fatal)) {
+    return qp->sq.broken || qp->rq.broken || qp->fault.fatal ||
+           qp->send_cq->error || qp->recv_cq->error ||
+           (qp->srq && qp->srq->error);
+}
+
+static void kick_or_fail_qp(RdmaHca *hca, RdmaHcaQp *qp, uint32_t *budget)
+{
+    if (unlikely(qp_has_failed(qp))) {
         qp->fault.fatal = false;
         rdma_hca_qp_fail(hca, qp);
+        rdma_work_pay(budget, RDMA_WORK_WR);
     }
     if (!qp->srq) {
         rdma_hca_kick(hca, &qp->rq, false);
@@ -58,7 +66,7 @@ static void run_kick(RdmaHca *hca, uint32_t bit, uint32_t *budget)
 
     clear_bit_atomic(bit, hca->kicks);
     if (qp) {
-        kick_or_fail_qp(hca, qp);
+        kick_or_fail_qp(hca, qp, budget);
     } else if (srq) {
         kick_or_fail_srq(hca, srq, budget);
     }

@@ -112,7 +112,7 @@ void rdma_hca_srq_fail(RdmaHca *hca, RdmaHcaSrq *srq)
     }
     RDMA_HCA_FOREACH(&hca->qps, n, qp) {
         if (qp->srq == srq) {
-            rdma_hca_qp_fail(hca, qp);
+            rdma_hca_qp_schedule(hca, qp);
         }
     }
 }

@@ -355,8 +355,8 @@ int rdma_hca_cq_create(RdmaHca *hca, RdmaHcaCq *cq);
 int rdma_hca_cq_resize(RdmaHca *hca, RdmaHcaCq *cq, uint32_t cqe);
 int rdma_hca_cq_destroy(RdmaHca *hca, uint32_t cqn);
 /*
- * Put the CQ into its error state, and raise an event. QPs of the CQ do not
- * change: rdma_hca_cq_fail() fails them, too.
+ * Put the CQ into its error state, and raise an event. The backend fails the
+ * QPs of the CQ, or the caller uses rdma_hca_cq_fail().
  */
 void rdma_hca_cq_enter_error(RdmaHca *hca, RdmaHcaCq *cq);
 
@@ -367,7 +367,10 @@ int rdma_hca_srq_create(RdmaHca *hca, RdmaHcaSrq *srq);
 int rdma_hca_srq_modify(RdmaHca *hca, uint32_t srqn, uint32_t limit);
 int rdma_hca_srq_query(RdmaHca *hca, uint32_t srqn, RdmaSrqAttr *attr);
 int rdma_hca_srq_destroy(RdmaHca *hca, uint32_t srqn);
-/* Put the SRQ into its error state, raise an event, and fail its QPs. */
+/*
+ * Put the SRQ into its error state, and raise an event. Its QPs are scheduled,
+ * and fail in their turns; those in RESET, when they leave that state.
+ */
 void rdma_hca_srq_fail(RdmaHca *hca, RdmaHcaSrq *srq);
 
 /* qp.c: queue pairs */
@@ -390,9 +393,12 @@ int rdma_hca_qp_query(RdmaHca *hca, uint32_t qpn, RdmaQpAttr *attr);
 int rdma_hca_qp_destroy(RdmaHca *hca, uint32_t qpn);
 /* Is the QP in @state? For ERR: or about to enter ERR? */
 bool rdma_hca_qp_is_in(RdmaHca *hca, RdmaHcaQp *qp, RdmaQpState state);
-/* Move the QP to ERR and raise an event, unless it is in ERR. */
+/* Move the QP to ERR and raise an event, unless it is in ERR or RESET. */
 void rdma_hca_qp_fail(RdmaHca *hca, RdmaHcaQp *qp);
-/* Put the CQ into its error state, and move its QPs to ERR. */
+/*
+ * Put the CQ into its error state, and raise an event. Its QPs are scheduled,
+ * and fail in their turns; those in RESET, when they leave that state.
+ */
 void rdma_hca_cq_fail(RdmaHca *hca, RdmaHcaCq *cq);
 
 /* mcast.c: multicast groups */

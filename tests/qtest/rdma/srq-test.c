@@ -502,9 +502,16 @@ static void test_ring_reset_under_a_live_srq(void)
 
     post_recv(&p, 1);
     qrdma_ring_reset(p.srq->wq.ring);
+    qrdma_settle(p.dev);
     expect_state(p.b, RDMA_QPS_ERR);
     expect_state(p.a, RDMA_QPS_RTS);
     assert_ok(qrdma_query_srq(p.srq, &got));
+
+    /* a QP in RESET fails when it leaves that state */
+    expect_state(idle, RDMA_QPS_RESET);
+    assert_ok(qrdma_modify_init(idle, 0));
+    qrdma_settle(p.dev);
+    expect_state(idle, RDMA_QPS_ERR);
 
     /* no QP can use it any more */
     init.pdn = p.pd->pdn;
