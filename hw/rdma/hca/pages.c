@@ -259,7 +259,7 @@ void rdma_hca_pages_finish(RdmaHca *hca, int ret, uint64_t *pages,
         *hca->walk = (RdmaHcaWalk) { .of = *p, .taken = true };
         hca->charged_pages += p->npages;
     } else if (ret) {
-        g_free(pages);
+        rdma_backend_free(pages, p->npages * sizeof(*pages));
     }
 }
 
