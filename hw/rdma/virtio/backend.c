@@ -42,19 +42,42 @@ static bool port_changed(RdmaHca *hca)
 {
     VirtIORdma *s = virtio_rdma_of(hca);
 
-    if (!VIRTIO_DEVICE(s)->vm_running) {
+    VirtIODevice *vdev = VIRTIO_DEVICE(s);
+
+    if (!vdev->vm_running) {
         return false;
     }
     virtio_rdma_config_update(s);
-    virtio_notify_config(VIRTIO_DEVICE(s));
-    return true;
+    virtio_notify_config(vdev);
+    /*
+     * QEMU does not notify before DRIVER_OK. A driver that is back after a
+     * pause of its VM is notified by the bottom half.
+     */
+    return !s->had_driver || (vdev->status & VIRTIO_CONFIG_S_DRIVER_OK);
+}
+
+/*
+ * A virtio_error() during virtio_set_status() has set DEVICE_NEEDS_RESET, which
+ * virtio_set_status() has overwritten.
+ */
+static void repeat_needs_reset(VirtIODevice *vdev)
+{
+    if (virtio_vdev_has_feature(vdev, VIRTIO_F_VERSION_1) &&
+        !(vdev->status & VIRTIO_CONFIG_S_NEEDS_RESET)) {
+        vdev->status |= VIRTIO_CONFIG_S_NEEDS_RESET;
+        virtio_notify_config(vdev);
+    }
 }
 
 static void update_running(RdmaHca *hca)
 {
     VirtIORdma *s = virtio_rdma_of(hca);
+    VirtIODevice *vdev = VIRTIO_DEVICE(s);
 
-    virtio_rdma_running_update(s, VIRTIO_DEVICE(s)->status);
+    if (unlikely(vdev->broken)) {
+        repeat_needs_reset(vdev);
+    }
+    virtio_rdma_running_update(s, vdev->status);
 }
 
 static void resume(RdmaHca *hca)

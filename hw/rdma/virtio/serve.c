@@ -71,6 +71,9 @@ bool virtio_rdma_running_update(VirtIORdma *s, uint8_t status)
         }
         running = !vdev->broken;
         ready = running;
+        if (!running) {
+            rdma_hca_bh_schedule(&s->hca);
+        }
     }
     return rdma_hca_set_running(&s->hca, running, ready);
 }

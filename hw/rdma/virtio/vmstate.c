@@ -270,7 +270,6 @@ int virtio_rdma_post_load(VirtIODevice *vdev)
     /* DRIVER_OK may be clear for a while. */
     s->had_driver = vdev->status & VIRTIO_CONFIG_S_FEATURES_OK;
     /* The port of the destination may differ from that of the source. */
-    virtio_rdma_config_update(s);
-    rdma_hca_port_check(&s->hca);
+    s->hca.port_changed = true;
     return 0;
 }

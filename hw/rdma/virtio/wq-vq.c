@@ -234,8 +234,8 @@ RdmaHcaWq *virtio_rdma_wq_of_vq(VirtIORdma *s, uint32_t n)
     return qp->sq.vq ? &qp->core.sq : NULL;
 }
 
-/* Have QEMU's virtqueue pop the buffers in flight again. */
-static void restore_order(VirtIORdma *s, const RdmaHcaWq *wq)
+/* Have QEMU's virtqueue pop the buffers in flight again. False: error */
+static bool restore_order(VirtIORdma *s, const RdmaHcaWq *wq)
 {
     VirtQueue *vq = virtio_rdma_wq(wq)->vq;
     bool same = virtqueue_rewind(vq, virtio_rdma_wq(wq)->ndescs);
@@ -255,6 +255,7 @@ static void restore_order(VirtIORdma *s, const RdmaHcaWq *wq)
                      "the VM migrated", virtio_get_queue_index(vq),
                      wq->count);
     }
+    return same;
 }
 
 void virtio_rdma_wqs_restore_order(VirtIORdma *s)
@@ -264,8 +265,8 @@ void virtio_rdma_wqs_restore_order(VirtIORdma *s)
     for (uint32_t n = first; n < first + 2 * s->max_vq_qp; n++) {
         const RdmaHcaWq *wq = virtio_rdma_wq_of_vq(s, n);
 
-        if (wq) {
-            restore_order(s, wq);
+        if (wq && !restore_order(s, wq)) {
+            return;
         }
     }
 }

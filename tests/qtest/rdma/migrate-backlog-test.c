@@ -5,6 +5,7 @@
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
 #include "migrate-test.h"
+#include "move.h"
 
 #define DEPTH 150
 #define BACKLOG 100
@@ -305,8 +306,45 @@ static void test_rings_of_all_kinds(void)
     }
 }
 
+/* Buffers in flight have to come back in their order. */
+static void test_ring_in_another_order(void)
+{
+    g_autoptr(Trip) t = trip_of_rings();
+    QRdmaQp *a;
+
+    t->p = net_pair_new_with(&t->net, RDMA_QPT_RC, QRDMA_F(VIRTIO_F_IN_ORDER));
+    a = t->p.a.qp;
+    qrdma_connect(a, t->p.b.qp, NULL);
+    assert_ok(qrdma_modify_qp_state(t->p.b.qp, RDMA_QPS_RESET));
+    for (int i = 0; i < 2; i++) {
+        qrdma_post(a, qrdma_wr(RDMA_WR_SEND, i, NULL));
+    }
+    qrdma_settle(a->dev);
+    qrdma_ring_set_avail(a->sq.ring, 0, 1);
+    trip_move(t, 0, NULL);
+    qrdma_wait_until(a->dev, qrdma_needs_reset(a->dev));
+}
+
+/* The destination's port may differ from the source's. */
+static void test_configuration_is_read_again(void)
+{
+    static const char *const args = "-netdev hubport,id=n0,hubid=0 "
+                                    "-device virtio-rdma-pci,netdev=n0,addr=4";
+    g_autoptr(QRdmaHost) host = qrdma_host_start("%s", args);
+    QRdma *d = qrdma_open(host, QPCI_DEVFN(4, 0));
+
+    qrdma_start(d, QRDMA_FEATURES, 0);
+    qvirtio_pci_set_msix_configuration_vector(d->pci, &host->alloc, 0);
+    g_array_append_val(d->mem, d->pci->config_msix_addr);
+    qtest_writel(host->qts, d->pci->config_msix_addr, 0);
+    move_host(host, args);
+    qvirtio_wait_config_isr(&d->pci->vdev, qrdma_patience());
+}
+
 const QRdmaTest migrate_backlog_tests[] = {
     { "rings-of-all-kinds", test_rings_of_all_kinds },
+    { "ring-in-another-order", test_ring_in_another_order },
+    { "configuration-is-read-again", test_configuration_is_read_again },
     { "fail-after-arrival", test_qps_that_fail_after_arrival },
     { "backlog", test_backlog },
     { "spoilt", test_spoilt },
