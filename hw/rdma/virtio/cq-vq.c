@@ -219,8 +219,11 @@ static int resize(VirtIORdma *s, VirtIORdmaCq *cq,
     if (!rdma_hca_check_range("used", used, 0, cqe)) {
         return -EINVAL;
     }
-    /* Completions that come after the command has begun do not fail it. */
-    if (!s->ctrl_pending &&
+    /*
+     * Completions that come after the backend has begun the command do not fail
+     * it.
+     */
+    if (!(s->ctrl_pending && s->hca.bc->resize_cq) &&
         !rdma_hca_check_range("backlog", cq->n_backlog, 0, cqe - used)) {
         return -EINVAL;
     }

@@ -397,6 +397,35 @@ static void test_resize(void)
     g_assert_cmpint(qrdma_qp_state(t.a), ==, RDMA_QPS_ERR);
 }
 
+/* A fault delays the command. The device still checks the backlog. */
+static void test_resize_after_a_delay(void)
+{
+    TestPair t = small_pair(20);
+    QTestState *qts = t.dev->host->qts;
+    struct virtio_rdma_resize_cq_req req = {
+        .cqn = cpu_to_le32(t.cq_a->cqn),
+        .cqe = cpu_to_le32(9),
+    };
+    QRdmaWaiting w;
+
+    t.cq_a->no_refill = true;
+    post_writes(t.a, 0, RING + 10);
+    qtest_qmp_assert_success(qts, "{'execute': 'rdma-fault-add', 'arguments': "
+                             "{'device': 'rdma0', 'id': 'f', 'kind': "
+                             "'command-delay', 'command': 'resize-cq', "
+                             "'delay': 1000}}");
+    w = qrdma_enqueue(t.dev, VIRTIO_RDMA_CMD_RESIZE_CQ, &req,
+                      offsetof(struct virtio_rdma_resize_cq_req, queue_pages),
+                      0);
+    qrdma_ring_kick(qrdma_ring(t.dev, VIRTIO_RDMA_CTRL_VQ));
+    qrdma_settle(t.dev);
+    g_assert_cmphex(qrdma_status_of(&w), ==, QRDMA_NO_STATUS);
+    qtest_qmp_assert_success(qts, "{'execute': 'rdma-fault-remove', "
+                             "'arguments': {'device': 'rdma0', 'id': 'f'}}");
+    qrdma_reap_commands(t.dev, 1);
+    assert_status(qrdma_status_of(&w), INVAL);
+}
+
 static void test_stopped_vm(void)
 {
     TestPair t = small_pair(100);
@@ -544,6 +573,7 @@ const QRdmaTest cq_tests[] = {
     { "cq-deep/device-reset", test_device_reset_drops_backlog },
     { "cq-deep/ring-reset", test_ring_reset_with_backlog },
     { "cq-deep/resize", test_resize },
+    { "cq-deep/resize-after-a-delay", test_resize_after_a_delay },
     { "cq-deep/stopped-vm", test_stopped_vm },
     { "cq-ring-arm/modes-and-suppression", test_ring_arm },
     { "cq-ring-arm/mode-goes-with-the-cq", test_mode_goes_with_the_cq },
