@@ -350,11 +350,9 @@ static int start_direct_qp(VirtIORdma *s, VirtIORdmaQp *qp,
 static int start_vq_qp(VirtIORdma *s, VirtIORdmaQp *qp,
                        const struct virtio_rdma_create_qp_req *cmd)
 {
-    int ret = find_vq_qpn(s, cmd, &qp->core.init.qpn);
+    int ret = !check_may_have_vq(s, "QP") ? -EINVAL :
+              find_vq_qpn(s, cmd, &qp->core.init.qpn);
 
-    if (!ret && !check_may_have_vq(s, "QP")) {
-        ret = -EINVAL;
-    }
     if (!ret) {
         virtio_rdma_qp_use_vqs(s, qp);
     }

@@ -508,10 +508,18 @@ static void test_virtqueues_of_work_are_refused(void)
 {
     g_autoptr(Two) t = two_start(false);
     RdmaSrqAttr srq = { .pdn = t->a.pd->pdn, .max_wr = 4, .max_sge = 1 };
+    RdmaQpInitAttr qp = {
+        .pdn = t->a.pd->pdn,
+        .send_cqn = t->a.cq->cqn,
+        .recv_cqn = t->a.cq->cqn,
+        .qp_type = RDMA_QPT_RC,
+        .cap = { .max_send_wr = 4, .max_recv_wr = 4 },
+    };
     uint32_t id;
 
     assert_status(qrdma_try_create_cq(t->a.d, 4, &id), INVAL);
     assert_status(qrdma_try_create_srq(t->a.d, &srq, &id), INVAL);
+    assert_status(qrdma_try_create_qp(t->a.d, &qp, &id), INVAL);
     check_works(t, 1);
 }
 
