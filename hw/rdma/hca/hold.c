@@ -179,6 +179,18 @@ RdmaHcaCq *rdma_hca_hold_run(RdmaHca *hca)
     return NULL;
 }
 
+bool rdma_hca_hold_write_recvs(RdmaHca *hca, RdmaHcaQp *qp)
+{
+    RdmaHcaHeld *held;
+    bool ok = true;
+
+    while ((held = QTAILQ_FIRST(&qp->rq.held))) {
+        rdma_work_pay(&hca->cmd_budget, RDMA_WORK_WR);
+        ok &= release(hca, held);
+    }
+    return ok;
+}
+
 static void forget_queue(RdmaHca *hca, RdmaHcaWq *wq)
 {
     RdmaHcaHeld *held, *next;

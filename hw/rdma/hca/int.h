@@ -146,6 +146,11 @@ bool rdma_hca_hold_complete(RdmaHca *hca, RdmaHcaCq *cq,
  * its QPs, and calls this again. NULL: done.
  */
 RdmaHcaCq *rdma_hca_hold_run(RdmaHca *hca);
+/*
+ * Write all held receives of a QP, at most as many as its CQ has room for.
+ * False if the CQ enters its error state.
+ */
+bool rdma_hca_hold_write_recvs(RdmaHca *hca, RdmaHcaQp *qp);
 /* Drop held completions of a QP that was reset or is gone. */
 void rdma_hca_hold_forget_qp(RdmaHca *hca, RdmaHcaQp *qp);
 

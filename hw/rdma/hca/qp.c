@@ -209,6 +209,17 @@ static void drain(RdmaHca *hca, RdmaHcaQp *qp)
     }
 }
 
+/*
+ * The driver resets or destroys the QP, but needs held receives to learn which
+ * WQEs of the SRQ are done.
+ */
+static void write_held_srq_recvs(RdmaHca *hca, RdmaHcaQp *qp)
+{
+    if (qp->srq && !rdma_hca_hold_write_recvs(hca, qp)) {
+        rdma_hca_cq_fail(hca, qp->recv_cq);
+    }
+}
+
 int rdma_hca_qp_modify(RdmaHca *hca, uint32_t qpn, uint32_t mask,
                        const RdmaQpAttr *wanted)
 {
@@ -225,6 +236,7 @@ int rdma_hca_qp_modify(RdmaHca *hca, uint32_t qpn, uint32_t mask,
     if ((mask & RDMA_QP_STATE) && attr.qp_state == RDMA_QPS_RESET) {
         drain(hca, qp);
         qp->sq.broken = qp->rq.broken = false;
+        write_held_srq_recvs(hca, qp);
         /* The driver removes only completions that it has received. */
         forget_completions(hca, qp);
         rdma_hca_fault_forget_qp(qp);
@@ -259,6 +271,7 @@ int rdma_hca_qp_destroy(RdmaHca *hca, uint32_t qpn)
         /* The backend searches for windows that the QP has bound. */
         rdma_work_pay(&hca->cmd_budget, hca->mrs.end / 8 * RDMA_WORK_ENTRY);
     }
+    write_held_srq_recvs(hca, qp);
     rdma_hca_wq_destroy(hca, &qp->sq);
     if (!qp->srq) {
         rdma_hca_wq_destroy(hca, &qp->rq);

@@ -616,6 +616,35 @@ static void test_pending_receives_outlive_the_qp(const void *data)
     qrdma_expect_none(p.cq_b);
 }
 
+/* The driver gets the completions even if a fault holds them back. */
+static void test_held_receives_outlive_the_qp(const void *data)
+{
+    bool destroy = GPOINTER_TO_INT(data);
+    TestSrqPair p = pair_new(RDMA_QPT_RC, 8);
+    QTestState *qts = p.dev->host->qts;
+
+    qtest_qmp_assert_success(qts, "{'execute': 'rdma-fault-add', 'arguments': "
+                             "{'device': 'rdma0', 'id': 'f', 'kind': "
+                             "'completion-delay', 'opcode': 'recv', "
+                             "'delay': 10000, 'times': 0}}");
+    for (int i = 0; i < 3; i++) {
+        post_recv(&p, i);
+        test_srq_send(&p, i, TEST_MSG);
+        qrdma_expect(p.cq_a, i, RDMA_WC_SUCCESS);
+    }
+    qrdma_expect_none(p.cq_b);
+    if (destroy) {
+        assert_ok(qrdma_destroy_qp(p.b));
+    } else {
+        assert_ok(qrdma_modify_qp_state(p.b, RDMA_QPS_RESET));
+    }
+    for (int i = 0; i < 3; i++) {
+        qrdma_expect(p.cq_b, i, RDMA_WC_SUCCESS);
+    }
+    qtest_qmp_assert_success(qts, "{'execute': 'rdma-fault-remove', "
+                             "'arguments': {'device': 'rdma0', 'id': 'f'}}");
+}
+
 static void test_device_reset_drops_them(void)
 {
     TestSrqPair p = pair_new(RDMA_QPT_RC, 8);
@@ -668,6 +697,12 @@ const QRdmaTest srq_tests[] = {
       .data = GINT_TO_POINTER(true) },
     { "pending-receives-outlive-a-reset-qp",
       .run_case = test_pending_receives_outlive_the_qp,
+      .data = GINT_TO_POINTER(false) },
+    { "held-receives-outlive-a-destroyed-qp",
+      .run_case = test_held_receives_outlive_the_qp,
+      .data = GINT_TO_POINTER(true) },
+    { "held-receives-outlive-a-reset-qp",
+      .run_case = test_held_receives_outlive_the_qp,
       .data = GINT_TO_POINTER(false) },
     { "device-reset-drops-them", test_device_reset_drops_them },
     {}
