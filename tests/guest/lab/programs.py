@@ -141,11 +141,13 @@ def build_hostile():
 
 
 def build_bad_response():
-    return build('bad_response', [PROGRAMS / 'bad_response.c'], '-pthread')
+    return build('bad_response', [PROGRAMS / 'bad_response.c',
+                                  PROGRAMS / 'open_device.h'], '-pthread')
 
 
 def build_hold():
-    return build('hold_region', [PROGRAMS / 'hold_region.c'])
+    return build('hold_region', [PROGRAMS / 'hold_region.c',
+                                 PROGRAMS / 'open_device.h'])
 
 
 def build_no_doorbells():

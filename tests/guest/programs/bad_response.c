@@ -20,6 +20,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "open_device.h"
 
 /* Bytes of the driver's part: more than any driver has */
 #define DRIVER_ROOM 256
@@ -28,18 +29,6 @@
 
 static struct ibv_context *context;
 static char *halves;                    /* two; the second one is bad */
-
-static struct ibv_context *open_device(const char *name)
-{
-    struct ibv_device **list = ibv_get_device_list(NULL);
-
-    for (int i = 0; list && list[i]; i++) {
-        if (strcmp(ibv_get_device_name(list[i]), name) == 0) {
-            return ibv_open_device(list[i]);
-        }
-    }
-    return NULL;
-}
 
 /* Where the core's part of a response ends with the first half */
 static uint64_t response_of(size_t size)

@@ -9,18 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-static struct ibv_context *open_device(const char *name)
-{
-    struct ibv_device **list = ibv_get_device_list(NULL);
-
-    for (int i = 0; list && list[i]; i++) {
-        if (strcmp(ibv_get_device_name(list[i]), name) == 0) {
-            return ibv_open_device(list[i]);
-        }
-    }
-    return NULL;
-}
+#include "open_device.h"
 
 int main(int argc, char **argv)
 {

@@ -9,13 +9,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "../open_device.h"
 #include "hostile.h"
 
 #define NOBODY 65534
@@ -76,18 +76,6 @@ uint32_t rng_word(struct rng *rng)
 static uint64_t mix(uint64_t seed, uint64_t n)
 {
     return ((seed + 1) * 0x9e3779b97f4a7c15ULL ^ n * 0xd1342543de82ef95ULL) | 1;
-}
-
-static struct ibv_context *open_device(const char *name)
-{
-    struct ibv_device **list = ibv_get_device_list(NULL);
-
-    for (int i = 0; list && list[i]; i++) {
-        if (strcmp(ibv_get_device_name(list[i]), name) == 0) {
-            return ibv_open_device(list[i]);
-        }
-    }
-    return NULL;
 }
 
 static void *replay_thread(void *arg)
