@@ -25,6 +25,15 @@ def perftest(bench, tool, options, how=exchange):
     assert ROW.search(result.client.out), str(result)
 
 
+def perftest_of_each_operation(bench, prefix):
+    """Run the bandwidth and the latency program of SEND, WRITE, READ, and
+    atomics, with PREFIX in front of the program."""
+    for tool in 'send', 'write', 'read', 'atomic':
+        size = '' if tool == 'atomic' else '-s 65536'
+        perftest(bench, f'{prefix}ib_{tool}_bw', f'{size} -n 200')
+        perftest(bench, f'{prefix}ib_{tool}_lat', '-n 200')
+
+
 def connect(bench, server_cmd, client_cmd, server=None, timeout=30):
     """Run a program whose ends connect by RDMA CM: (client, server)"""
     server = server or bench.two

@@ -2,7 +2,7 @@
 """Programs of Debian testing, whose libibverbs has another private ABI than
 that of Debian 12 and 13."""
 from lab import userland
-from lab.stock import perftest, pingpong
+from lab.stock import perftest_of_each_operation, pingpong
 
 SUITE = 'testing'
 SECONDS = 60
@@ -26,8 +26,4 @@ def test_pingpong_of_each_service(bench):
 
 
 def test_bandwidth_and_latency_of_every_operation(bench):
-    prefix = enter(bench)
-    for tool in 'send', 'write', 'read', 'atomic':
-        size = '' if tool == 'atomic' else '-s 65536'
-        perftest(bench, f'{prefix}ib_{tool}_bw', f'{size} -n 200')
-        perftest(bench, f'{prefix}ib_{tool}_lat', '-n 200')
+    perftest_of_each_operation(bench, enter(bench))

@@ -4,7 +4,7 @@ Debian testing."""
 from guestkit.adapter import address
 from lab import pvrdma, userland
 from lab.programs import cm_exchange
-from lab.stock import perftest, pingpong
+from lab.stock import perftest_of_each_operation, pingpong
 
 PAIR, STACK = pvrdma.pair, pvrdma.STACK
 GUESTS = {'smp': 2, 'series': 'newest'}
@@ -31,11 +31,7 @@ def test_pingpong_of_each_service(bench):
 
 
 def test_bandwidth_and_latency_of_every_operation(bench):
-    prefix = enter(bench)
-    for tool in 'send', 'write', 'read', 'atomic':
-        size = '' if tool == 'atomic' else '-s 65536'
-        perftest(bench, f'{prefix}ib_{tool}_bw', f'{size} -n 200')
-        perftest(bench, f'{prefix}ib_{tool}_lat', '-n 200')
+    perftest_of_each_operation(bench, enter(bench))
 
 
 def test_rping(bench):
