@@ -21,7 +21,8 @@
  * are in host byte order, except GIDs, MAC addresses and immediate data.
  *
  * The engine consists of layers, each a folder of backends/rdma/roce with one
- * header. A file includes and calls only its own folder and those below:
+ * header for the folders above it. A file includes and calls only its own
+ * folder and those below:
  *
  *   .          this API: kicks, transmission, reception, state
  *   transport  requester, responder and datagrams, by direction

@@ -2,10 +2,11 @@
 /*
  * The types of verbs that the device, the backends and the engine share.
  *
- * They are plain structures in host byte order. Enums have the values of Linux
- * and of the virtio-rdma guest ABI. GIDs, MAC addresses and immediate data are
- * bytes in network order, which are copied and never swapped. Nothing here
- * depends on QEMU, and the functions may run in any thread.
+ * They are plain structures in host byte order. Enums have the values of the
+ * virtio-rdma guest ABI, which are those of Linux except some RDMA_WC_ opcodes.
+ * GIDs, MAC addresses and immediate data are bytes in network order, which are
+ * copied and never swapped. Nothing here depends on QEMU, and the functions may
+ * run in any thread.
  *
  * Sources: IBTA Architecture Specification Vol 1 Release 1.4, chapters 9
  * (transport), 10 (software interface) and 11 (verbs); Annex A17 (RoCEv2),

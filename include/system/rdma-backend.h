@@ -83,9 +83,9 @@ typedef struct RdmaLoaded {
  * Callbacks of a device model for its backend. All are mandatory, except those
  * of SRQs if limits.max_srq is 0. Any class method may call them, but while the
  * VM is stopped only where a comment allows it. A callback must not call class
- * methods of the backend, with two exceptions: port_changed() may call
- * query_port(), and each may call inspect(). A callback may schedule a bottom
- * half.
+ * methods of the backend, with three exceptions: port_changed() may call
+ * query_port(), each may call inspect(), and run_pending() may call all. A
+ * callback may schedule a bottom half.
  */
 typedef struct RdmaBackendClientOps {
     /*

@@ -12,9 +12,9 @@
  *
  * A PCI function must not access memory if it is not in D0 (PCI Express 5.0,
  * 5.3.1), or if bus mastering is off (7.5.1.1.3), but messages of peers would
- * cause that. So clear the bits @active of the status. The device then waits
- * for the driver to set them again. When bus mastering is off, QEMU clears
- * DRIVER_OK only.
+ * cause that. So clear the bits @active of the status in both cases. The device
+ * then waits for the driver to set them again. QEMU itself only clears
+ * DRIVER_OK, and only when bus mastering is turned off.
  */
 static inline void virtio_pci_stop_without_dma(VirtIOPCIProxy *proxy,
                                                uint8_t active)

@@ -34,9 +34,9 @@ typedef uint64_t __le64;
  * windows, multicast, counters, CQs deeper than their virtqueue, page tables.
  * A limit of 0 in the configuration says what this device has none of.
  *
- * Devices and drivers of version 0.9 give bits 0 to 22 other meanings. None of
- * them has this bit, so driver and device of different versions refuse each
- * other.
+ * Devices and drivers of version 0.9 give bits 0 to 22 other meanings, and none
+ * of them has this bit. So a device refuses a driver of version 0.9 with which
+ * it has a bit in common. Without one, the driver gets the device of the RFC.
  */
 #define VIRTIO_RDMA_F_VERSION_1		23
 /*
