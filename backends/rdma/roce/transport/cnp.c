@@ -27,6 +27,7 @@ bool roce_cnp_tx(RoceQp *qp, RoceTx *tx)
         return false;
     }
     tx->bth.opcode = ROCE_CNP_OPCODE;
+    tx->bth.psn = 0;
     tx->bth.becn = true;
     qp->e->ecn.cnps_sent++;
     return true;
