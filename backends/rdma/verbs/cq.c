@@ -41,8 +41,9 @@ static bool fail_polling(RdmaVerbs *v, VerbsCq *cq)
 }
 
 /*
- * Poll one batch. Returns false when the CQ is empty after it was armed: a
- * completion may have come before that.
+ * Poll one batch, and arm the CQ if it is empty. A completion may precede the
+ * arming, so the CQ is polled once more. Returns false if that poll finds
+ * nothing, or if polling fails.
  */
 static bool poll_cq(RdmaVerbs *v, VerbsCq *cq, uint32_t *budget)
 {
@@ -55,7 +56,7 @@ static bool poll_cq(RdmaVerbs *v, VerbsCq *cq, uint32_t *budget)
     for (int i = 0; i < n; i++) {
         verbs_wq_complete(v, &wc[i]);
     }
-    rdma_work_pay(budget, n * RDMA_WORK_WR);
+    rdma_work_pay(budget, RDMA_WORK_POLL + n * RDMA_WORK_WR);
     if (n) {
         return true;
     }
