@@ -13,6 +13,7 @@ void verbs_qp_note(VerbsQp *qp, uint32_t mask, const RdmaQpAttr *attr)
 
     if ((mask & RDMA_QP_STATE) && attr->qp_state == RDMA_QPS_RESET) {
         qp->set_mask = 0;
+        qp->set_attr = (RdmaQpAttr) { };
         return;
     }
     qp->set_mask |= mask;

@@ -159,6 +159,7 @@ void roce_qp_clear(RoceQp *qp)
     qp->resp_turn = false;
     qp->last_explicit = false;
     qp->paused = false;
+    qp->stalled_timeouts = 0;
     g_clear_pointer(&qp->dcqcn, g_free);
     qp->cnp_at = 0;
     qp->cnp_owed = false;
