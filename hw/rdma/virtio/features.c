@@ -18,7 +18,7 @@ const char *virtio_rdma_feature_name(unsigned bit)
         [VIRTIO_RDMA_F_ATOMIC_WRITE] = "ATOMIC WRITE",
     };
 
-    return bit <= VIRTIO_RDMA_F_MAX ? names[bit] : "a feature";
+    return bit <= VIRTIO_RDMA_F_MAX && names[bit] ? names[bit] : "a feature";
 }
 
 /* Features without a property: the device offers them if the backend can. */

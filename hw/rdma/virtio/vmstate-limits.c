@@ -66,8 +66,9 @@ static int get_features(QEMUFile *f, void *pv, size_t size,
     /* After migration the driver still uses the features that it accepted. */
     for (unsigned bit = 0; bit <= VIRTIO_RDMA_F_MAX; bit++) {
         if ((accepted & (1ULL << bit)) && !virtio_rdma_offers(s, bit)) {
-            error_report("virtio-rdma: the guest uses %s, which this device "
-                         "does not offer", virtio_rdma_feature_name(bit));
+            error_report("virtio-rdma: the guest uses %s (feature bit %u), "
+                         "which this device does not offer",
+                         virtio_rdma_feature_name(bit), bit);
             return -EINVAL;
         }
     }
