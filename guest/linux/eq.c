@@ -2,11 +2,11 @@
 /*
  * Event queues, which name the direct CQs that have completions.
  *
- * There is one for each CPU, with a virtqueue and an interrupt of its own, and
- * CQs share it. Its buffers come back with the numbers of CQs. Handlers are
- * called under the lock of the event queue. A CQ leaves it under this lock,
- * after its events were handled. So no handler of a CQ that was destroyed runs,
- * and the next CQ with its number gets none of its events.
+ * There is one for each CPU, up to VRDMA_MAX_EQS, with a virtqueue and an
+ * interrupt of its own. CQs share it. Its buffers come back with the numbers of
+ * CQs. Handlers are called under the lock of the event queue. A CQ leaves it
+ * under this lock, after its events were handled. So no handler of a CQ that
+ * was destroyed runs, and the next CQ with its number gets none of its events.
  */
 #include <linux/log2.h>
 #include <linux/slab.h>
@@ -33,7 +33,7 @@ int vrdma_eqs_alloc(struct vrdma_dev *dev)
 	return 0;
 }
 
-/* The device's virtqueues are known: those of the first CQs are of these. */
+/* The virtqueues exist: event queue i has that of CQ i. */
 void vrdma_eqs_init(struct vrdma_dev *dev)
 {
 	u32 i;
@@ -105,8 +105,8 @@ static void vrdma_eq_drain(struct vrdma_eq *eq)
 	while (vrdma_ring_take(ring, &len)) {
 		if (len != sizeof(*event)) {
 			vrdma_broken(ring->vq->vdev->priv,
-				     "virtqueue %u: an event of %u bytes",
-				     ring->vq->index, len);
+				     "virtqueue %u: expected an event of %zu bytes, got %u",
+				     ring->vq->index, sizeof(*event), len);
 			return;
 		}
 		event = vrdma_ring_slot(ring, ring->tail - 1);

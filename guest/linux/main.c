@@ -100,7 +100,10 @@ static void vrdma_ibdev_init(struct vrdma_dev *dev)
 		addrconf_addr_eui48((u8 *)&ibdev->node_guid, dev->mac);
 	else
 		get_random_bytes(&ibdev->node_guid, sizeof(ibdev->node_guid));
-	/* A process without direct queues posts, polls and arms by these. */
+	/*
+	 * A process without direct queues posts, polls and arms by these. With
+	 * them it resizes CQs and, without a page of doorbells, posts.
+	 */
 	ibdev->uverbs_cmd_mask |= BIT_ULL(IB_USER_VERBS_CMD_POST_SEND) |
 				  BIT_ULL(IB_USER_VERBS_CMD_POST_RECV) |
 				  BIT_ULL(IB_USER_VERBS_CMD_POST_SRQ_RECV) |
@@ -140,7 +143,8 @@ static int vrdma_validate(struct virtio_device *vdev)
 	 * cannot use these.
 	 */
 	if (virtio_has_dma_quirk(vdev) && device_iommu_mapped(parent)) {
-		dev_err(&vdev->dev, "IOMMU, but no VIRTIO_F_ACCESS_PLATFORM\n");
+		dev_err(&vdev->dev,
+			"behind an IOMMU, but without VIRTIO_F_ACCESS_PLATFORM: set the device's property iommu_platform=on\n");
 		return -ENODEV;
 	}
 	/*
@@ -245,7 +249,10 @@ static void vrdma_remove(struct virtio_device *vdev)
 	vrdma_netdev_exit(dev);
 	if (vrdma_is_dead(dev) || vrdma_needs_reset(dev))
 		vrdma_fatal(dev);
-	/* Before unregistering: it dispatches IB_EVENT_DEVICE_FATAL. */
+	/*
+	 * Before unregistering: fatal_work that already runs may dispatch
+	 * IB_EVENT_DEVICE_FATAL.
+	 */
 	flush_work(&dev->fatal_work);
 	ib_unregister_device(&dev->ibdev);
 	/* After a reset no interrupt schedules any work. */

@@ -202,7 +202,7 @@ bool vrdma_ring_take(struct vrdma_ring *ring, unsigned int *len)
 	}
 	/* virtio's core marks a virtqueue with impossible entries as broken. */
 	if (slot || (virtqueue_is_broken(ring->vq) && !vrdma_is_dead(dev)))
-		vrdma_broken(dev, "virtqueue %u: a buffer that is not the next",
+		vrdma_broken(dev, "virtqueue %u: an invalid buffer, or one out of order",
 			     ring->vq->index);
 	return false;
 }

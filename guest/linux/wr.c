@@ -251,7 +251,7 @@ static bool vrdma_wq_make_room(struct vrdma_wq *wq)
 	/* Requests of a CQ that has failed are flushed without the device. */
 	if (READ_ONCE(wq->cq->failed))
 		return false;
-	vrdma_broken(wq->dev, "%u of %u buffers are of completed requests",
+	vrdma_broken(wq->dev, "the device keeps %u of %u buffers after their requests completed",
 		     wq->max_wr - (wq->posted - wq->completed), wq->max_wr);
 	wq->flushing = true;
 	wq->ring.tail = wq->completed;

@@ -274,8 +274,8 @@ static const Property properties[] = {
 static bool can_migrate(VHostUserBase *vub)
 {
     if (!vub->connected) {
-        error_report("vhost-user-rdma: no server is connected, which has the "
-                     "state of the adapter: start it");
+        error_report("vhost-user-rdma: cannot migrate: the server, which has "
+                     "the state of the adapter, is not connected: start it");
         return false;
     }
     if (!vhost_supports_device_state(&vub->vhost_dev)) {

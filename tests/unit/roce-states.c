@@ -314,7 +314,7 @@ static void test_values(void)
     REFUSED_AS(1, ah_attr.sgid_index, 2, "ah_attr.grh.sgid_index");
     REFUSED_AS(1, ah_attr.sgid_index, 255, "ah_attr.grh.sgid_index");
     /* The source GID is IPv6, dgid is IPv4. */
-    REFUSED_AS(1, ah_attr.sgid_index, 1, "ah_attr.grh.dgid");
+    REFUSED_AS(1, ah_attr.sgid_index, 1, "ah_attr.grh.sgid_index");
     REFUSED(1, ah_attr.port_num, 0);
     REFUSED_AS(1, ah_attr.flow_label, 0x100000, "ah_attr.grh.flow_label");
     good[1].ah_attr.dgid[12] = 0xe0;            /* multicast */

@@ -18,9 +18,9 @@ static bool path_ok(const RoceQp *qp, const RdmaAv *av, RdmaQpRefusal *r)
                               "is not an entry of the GID table");
     }
     return roce_path_init(qp->e, av, qp->init.qpn, 0, &path) ||
-           rdma_qp_refuse(r, "ah_attr.grh.dgid", av->sgid_index,
-                          "and the entry sgid_index of the GID table are an "
-                          "IPv4 and an IPv6 address");
+           rdma_qp_refuse(r, "ah_attr.grh.sgid_index", av->sgid_index,
+                          "is a GID of another IP version than "
+                          "ah_attr.grh.dgid");
 }
 
 static bool may_modify(const RoceQp *qp, uint8_t to, uint32_t mask,
@@ -73,8 +73,7 @@ static void apply(RoceQp *qp, uint32_t mask, const RdmaQpAttr *attr)
         a->ah_attr = attr->ah_attr;
     }
     if (mask & (A(DEST_QPN) | A(AV))) {
-        qp->path_serial = qp->e->gid_serial - 1;
-        roce_qp_refresh_path(qp);
+        roce_qp_find_path(qp);
     }
     if (mask & A(RATE_LIMIT)) {
         a->rate_limit = attr->rate_limit;
@@ -130,7 +129,7 @@ static void enter_reset(RoceQp *qp)
 /*
  * Flush the sends that were posted in SQE instead of sending them (IBTA
  * 10.3.1.6). This does the work of one turn at most, because the owner may hold
- * a lock during the call.
+ * a lock during the call. Sends beyond that are executed in RTS.
  */
 static void flush_posted(RoceQp *qp)
 {
@@ -191,7 +190,7 @@ int roce_qp_modify(RoceEngine *e, uint32_t qpn, uint32_t attr_mask,
         roce_qp_schedule(qp);
         break;
     }
-    /* The CQ of the QP may have failed while the QP was in RESET or INIT. */
+    /* A QP in RESET, whose CQ has failed, fails when it leaves INIT. */
     if (to != RDMA_QPS_INIT && (qp->send_cq->failed || qp->recv_cq->failed)) {
         roce_cq_fail_later(e, qpn);
     }

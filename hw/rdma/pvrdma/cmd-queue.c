@@ -13,9 +13,15 @@
 
 static bool check_size(const char *field, uint32_t size, uint32_t max)
 {
-    return rdma_hca_check_range(field, size, 1, max) &&
-           rdma_hca_check_range("bits of a number of entries", ctpop32(size),
-                                1, 1);
+    if (!rdma_hca_check_range(field, size, 1, max)) {
+        return false;
+    }
+    if (!is_power_of_2(size)) {
+        qemu_log_mask(LOG_GUEST_ERROR, "pvrdma: %s is %u, not a power of 2\n",
+                      field, size);
+        return false;
+    }
+    return true;
 }
 
 /* Read a directory of @npages, of which @needed are used. */
@@ -298,16 +304,16 @@ uint64_t pvrdma_qp_send_pages(const RdmaQpInitAttr *init)
                              pvrdma_send_stride(init->cap.max_send_sge));
 }
 
-/* The rings of SQ and, unless it has an SRQ, RQ; both begin with a page. */
+/* The SQ and, unless the QP has an SRQ, the RQ; each begins on its own page. */
 uint64_t pvrdma_qp_pages(const RdmaQpInitAttr *init, uint32_t send_pages)
 {
-    uint32_t stride = pvrdma_recv_stride(init->cap.max_recv_sge);
-    uint64_t pages = STATE_PAGE;
+    uint64_t pages = STATE_PAGE + send_pages;
 
-    pages += send_pages;
-    return init->has_srq ? pages
-                         : pages + pvrdma_ring_pages(init->cap.max_recv_wr,
-                                                     stride);
+    if (!init->has_srq) {
+        pages += pvrdma_ring_pages(init->cap.max_recv_wr,
+                                   pvrdma_recv_stride(init->cap.max_recv_sge));
+    }
+    return pages;
 }
 
 static int read_qp_pages(Pvrdma *s, const PvrdmaCmdCreateQp *cmd,

@@ -32,10 +32,10 @@ static bool start(Pvrdma *s, PvrdmaDeviceRing *ring, const PvrdmaRingDir *dir)
     if (!le32_to_cpu(dir->num_pages) || le32_to_cpu(dir->num_pages) % 2 ||
         !find_page(s, le64_to_cpu(dir->dir), 0, &state) ||
         !find_page(s, le64_to_cpu(dir->dir), 1, &elements)) {
-        qemu_log_mask(LOG_GUEST_ERROR, "pvrdma: a ring of the device at 0x%"
-                      PRIx64 " has %u pages, whose number must be even, at "
-                      "multiples of 4096\n", le64_to_cpu(dir->dir),
-                      le32_to_cpu(dir->num_pages));
+        qemu_log_mask(LOG_GUEST_ERROR, "pvrdma: ring of the device with the "
+                      "directory 0x%" PRIx64 ": expected an even number of "
+                      "pages, in RAM and at multiples of 4096, got %u\n",
+                      le64_to_cpu(dir->dir), le32_to_cpu(dir->num_pages));
         return false;
     }
     *ring = (PvrdmaDeviceRing) {

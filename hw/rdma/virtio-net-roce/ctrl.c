@@ -64,11 +64,11 @@ static const NetRoceCommand *command_of(NetRoce *s, const NetRoceRequest *req)
 
     if (req->class != NET_ROCE_CLASS || !has_roce ||
         req->cmd >= NET_ROCE_NUM_CMDS) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-net-roce: command %u of class "
-                      "%u from a driver that has %saccepted bit %u: there are "
-                      "%u commands, of class %u with that bit\n", req->cmd,
-                      req->class, has_roce ? "" : "not ", NET_ROCE_F_ROCE,
-                      NET_ROCE_NUM_CMDS, NET_ROCE_CLASS);
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-net-roce: unknown command %u of "
+                      "class %u: expected a command below %u, of class %u, "
+                      "and that the driver has accepted feature bit %u (%s)\n",
+                      req->cmd, req->class, NET_ROCE_NUM_CMDS, NET_ROCE_CLASS,
+                      NET_ROCE_F_ROCE, has_roce ? "accepted" : "missing");
         return NULL;
     }
     return &net_roce_commands[req->cmd];

@@ -165,8 +165,8 @@ static void test_refused_modify_qp(void)
     TO_RTR(ah_attr.port_num, 0, "ah_attr.port_num is 0, not 1 to 1");
     TO_RTR(ah_attr.sgid_index, 9, "ah_attr.grh.sgid_index 0x9 is not an "
            "entry of the GID table");
-    TO_RTR(ah_attr.sgid_index, 1, "ah_attr.grh.dgid 0x1 and the entry "
-           "sgid_index of the GID table are an IPv4 and an IPv6 address");
+    TO_RTR(ah_attr.sgid_index, 1, "ah_attr.grh.sgid_index 0x1 is a GID of "
+           "another IP version than ah_attr.grh.dgid");
     TO_RTR(ah_attr.dgid[0], 0xff,
            "ah_attr.grh.dgid 0xff is a multicast address");
     attr = qrdma_good_attr(qp, RDMA_QPS_RTR);
@@ -191,8 +191,8 @@ static void test_refused_modify_qp_is_traced(void)
     QRdmaCq *cq = qrdma_create_cq(l.dev, 16);
     QRdmaQp *qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_UD);
     g_autofree char *text = g_strdup_printf(
-        "QP %u: MODIFY_QP from RESET to INIT: port_num is out of range: 0x2, "
-        "not 0x1 to 0x1\n", qp->qpn);
+        "QP %u: MODIFY_QP from RESET to INIT: port_num is out of range: 0x2 "
+        "(min or required 0x1, max or allowed 0x1)\n", qp->qpn);
     g_autofree char *all = NULL;
 
     assert_status(qrdma_modify_qp(qp, RDMA_QP_STATE | RDMA_QP_PKEY_INDEX |

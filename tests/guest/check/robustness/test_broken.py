@@ -135,7 +135,7 @@ def test_buffers_that_are_not_the_next(bench):
 
 def test_buffers_of_completed_requests_that_are_kept(bench):
     trial(bench, 'keep', after=200,
-          until=r'broken device: \d+ of \d+ buffers are of completed')
+          until=r'broken device: the device keeps \d+ of \d+ buffers')
 
 
 def test_responses_that_are_wrong(bench):
