@@ -320,7 +320,8 @@ static bool vrdma_ctrl_wait(struct vrdma_dev *dev, struct vrdma_cmd *cmd)
 
 /*
  * Execute a command. Returns 0 if it succeeded and the response is complete,
- * -EIO if the device is dead, else the error that the device reported. With
+ * -EIO if the device is dead, -EPROTO if the response is too short, -ENOMEM if
+ * the request cannot be queued, else the error that the device reported. With
  * -EIO the device has been reset: users free what it had access to when they
  * learn that it is dead.
  */

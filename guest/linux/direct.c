@@ -16,7 +16,8 @@
 
 /*
  * Slots are free when their requests have completed. Those of an SRQ complete
- * in any order; it has as many slots as entries of requests, so these count.
+ * in any order. But an SRQ has as many slots as entries of requests, so the
+ * next slot is free whenever an entry is.
  */
 static void vrdma_direct_reap(struct vrdma_wq *wq)
 {
@@ -154,7 +155,7 @@ static vq_callback_t *vrdma_direct_role(const struct vrdma_dev *dev, u32 i)
 	return i < dev->num_eqs ? vrdma_eq_callback : NULL;
 }
 
-/* The driver does nothing that ends an event queue. */
+/* Nothing that the driver does can fail an event queue. */
 static struct vrdma_cq *vrdma_direct_find_cq(struct vrdma_dev *dev, u32 cqn)
 {
 	if (cqn < dev->num_eqs)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The NIC whose link and addresses the adapter uses: function 0 of the same PCI
- * slot, or else the NIC with the same MAC address. The NIC may be removed and
- * added while the adapter stays.
+ * slot, or a NIC with the same MAC address, whichever registers first. The NIC
+ * may be removed and added while the adapter stays.
  */
 #include <linux/etherdevice.h>
 #include <linux/pci.h>

@@ -12,7 +12,7 @@
 int vrdma_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		       struct ib_udata *udata)
 {
-	/* NULL when Linux 7.3 asks for itself */
+	/* NULL when the RDMA core of Linux 7.3 asks for itself */
 	if (udata && (udata->inlen || udata->outlen))
 		return -EINVAL;
 	*attr = to_vdev(ibdev)->attr;

@@ -15,7 +15,7 @@
 
 /* An event queue, and the CQs whose events go there */
 struct vrdma_eq {
-	spinlock_t lock;		/* of all, but additions to cqs */
+	spinlock_t lock;		/* of all except additions to cqs */
 	struct vrdma_ring ring;		/* slots are struct virtio_rdma_cqn */
 	struct vrdma_buf *buf;
 	struct xarray cqs;		/* by cqn */
@@ -31,7 +31,7 @@ struct vrdma_vq_cq {
 
 struct vrdma_cq {
 	struct ib_cq ibcq;
-	struct vrdma_ring *ring;	/* with the lock of all that follows */
+	struct vrdma_ring *ring;	/* its lock guards head to rearm_at */
 	u32 cqn;
 	u32 head;			/* completions consumed by the kernel */
 	u32 armed;			/* VIRTIO_RDMA_NOTIFY_*; 0: not armed */
@@ -183,7 +183,7 @@ struct vrdma_form {
 	bool (*publish)(struct vrdma_wq *wq);
 	/* Without the lock */
 	void (*notify)(struct vrdma_wq *wq);
-	/* A process has posted, and cannot ring by itself. */
+	/* Have the device see what a process has posted. */
 	int (*post_user)(struct vrdma_wq *wq);
 };
 

@@ -103,7 +103,10 @@ bool vrdma_requests_overdue(struct vrdma_wq *wq, u32 *seen)
 	return overdue;
 }
 
-/* With the ring's lock held, as with the following functions. */
+/*
+ * With the ring's lock held, as with the following functions except
+ * vrdma_request_is_of().
+ */
 bool vrdma_requests_full(const struct vrdma_wq *wq)
 {
 	if (vrdma_requests_shared(wq))

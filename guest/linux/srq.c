@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Shared receive queues. The driver does not learn when the device copies a WQE,
- * which happens when a message takes it.
+ * Shared receive queues. The device copies a WQE when a message takes it. With
+ * a virtqueue its buffer then returns; with a direct SRQ the driver does not
+ * learn of it.
  */
 #include <linux/slab.h>
 

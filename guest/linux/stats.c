@@ -257,6 +257,6 @@ void vrdma_stats_init(struct vrdma_dev *dev)
 	if (!dev->num_counters)
 		return;
 	ib_set_device_ops(&dev->ibdev, &vrdma_port_stats_ops);
-	/* A device that counts for the port only refuses to bind a QP. */
+	/* Without QUERY_QP_COUNTERS, binding a QP fails. */
 	ib_set_device_ops(&dev->ibdev, &vrdma_qp_stats_ops);
 }

@@ -26,8 +26,8 @@ struct vrdma_table_node {
 };
 
 /*
- * The size of a region that any alignment allows, with the smallest pages: it
- * may begin and end in the middle of a page.
+ * The largest size of a region that fits at any alignment, with the smallest
+ * pages: it may begin and end in the middle of a page.
  */
 u64 vrdma_table_max_size(void)
 {

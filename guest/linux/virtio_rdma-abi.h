@@ -82,8 +82,9 @@ struct virtio_rdma_doorbell_shadow {
  * ring_offset.
  *
  * The n-th completion, from 0 on, is there when the last 4 bytes of its slot,
- * slot n % slots, are n + 1, in little-endian. The process writes nothing to
- * slots. When it has consumed completions, it raises @consumer.
+ * slot n % slots, are n + 1, in little-endian. The process writes to a slot
+ * only to mark a receive of an SRQ whose QP it has reset or destroyed:
+ * VIRTIO_RDMA_QPN_NONE. When it has consumed completions, it raises @consumer.
  *
  * To arm the CQ, the process writes @arm: a count of its requests in the upper
  * 30 bits, VIRTIO_RDMA_NOTIFY_* in the others. After a full barrier it looks
@@ -102,8 +103,8 @@ struct virtio_rdma_create_cq_resp {
 };
 
 /*
- * POLL_CQ returns this number of a QP with a completion that is to be dropped,
- * of a QP that was destroyed or reset.
+ * The QPN of a completion that the process drops, because the QP was destroyed
+ * or reset
  */
 #define VIRTIO_RDMA_QPN_NONE 0xffffffffU
 

@@ -91,7 +91,7 @@ struct vrdma_dev {
 	struct ib_device_attr attr;
 	const struct vrdma_form *form;	/* of all queues, see queue.h */
 	u32 max_inline;
-	/* Numbers of objects are below these; with QP 0 and event queues. */
+	/* Object numbers are below these; QP 0 and event queues count, too. */
 	u32 num_cq;
 	u32 num_qp;
 	u32 num_srq;
@@ -128,9 +128,9 @@ struct vrdma_dev {
 	struct vrdma_eq *eqs;		/* by number, with direct queues */
 	u32 num_eqs;
 	struct vrdma_qp **qps;		/* by qpn */
-	spinlock_t qps_lock;		/* to use QPs and SRQs that others own */
+	spinlock_t qps_lock;		/* to use what others may destroy */
 	atomic_t generation;		/* the last one of a work queue */
-	struct ib_qp *qp_numbers;	/* with nothing else: for POLL_CQ */
+	struct ib_qp *qp_numbers;	/* only qp_num is set; for POLL_CQ */
 	struct vrdma_srq **srqs;
 
 	/* The NIC that the adapter belongs to, and the port */
@@ -140,7 +140,7 @@ struct vrdma_dev {
 	struct notifier_block netdev_nb;
 	struct work_struct port_work;
 	struct work_struct fatal_work;
-	struct work_struct wake_work;	/* has CQs polled that flush */
+	struct work_struct wake_work;	/* calls handlers of CQs that flush */
 	struct completion stopped;	/* the device accesses no memory */
 	bool dead;			/* fatal_work has run: flush */
 	unsigned long broken;		/* bit 0: vrdma_broken() was called */

@@ -4,11 +4,12 @@
 # build.sh OUTDIR [WORKDIR]: build the libibverbs provider in rdma-core's tree,
 # and its man page.
 # The source comes from the directory $SOURCE_CACHE if it is there, else from
-# Debian's archive. RDMA_CORE is the version of rdma-core, 56.1 by default. Its
-# private ABI 34 is also that of Debian 12's. With PACKAGE in the environment,
-# nothing in the provider tells where it was built. With CROSS_COMPILE, which is
-# what the name of the compiler begins with, such as aarch64-linux-gnu-, it is
-# for another machine.
+# Debian's archive. Environment:
+#   RDMA_CORE      version of rdma-core; 56.1 by default, whose private ABI, 34,
+#                  is also that of Debian 12's
+#   PACKAGE        leave out the RPATH, for a package
+#   CROSS_COMPILE  prefix of the compiler for another machine, such as
+#                  aarch64-linux-gnu-
 set -eu
 
 outdir=$1

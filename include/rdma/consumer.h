@@ -5,7 +5,7 @@
  * these functions. A device model or a test implements them.
  *
  * Context: the thread in which the engine or the backend runs. No function may
- * call back into the engine or the backend.
+ * call back into the engine or the backend, except to inspect an object.
  */
 #ifndef RDMA_CONSUMER_H
 #define RDMA_CONSUMER_H

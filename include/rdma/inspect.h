@@ -31,8 +31,9 @@ typedef struct RdmaQpStats {
     uint64_t rx_out_of_sequence;
     uint64_t bad_qkey;
     /*
-     * Times that an ACK timer ran out while the answer had arrived and was
-     * still unread. These are not timeouts; see roce_expire().
+     * Times that an ACK timer or the wait for credits ran out while the answer
+     * had arrived and was still unread. These are not timeouts; see
+     * roce_expire().
      */
     uint64_t timeouts_late;
 } RdmaQpStats;

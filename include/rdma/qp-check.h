@@ -78,8 +78,9 @@ bool rdma_qp_check_values(const RdmaQpLimits *limits, uint8_t from,
                           RdmaQpRefusal *r);
 
 /*
- * Set @r, except from and to, to RDMA_QP_REFUSED_VALUE. @attr and @why are
- * constant texts. Returns false, so that checks can return the result.
+ * Set @r, except from and to, to RDMA_QP_REFUSED_VALUE. @attr is a constant
+ * text, and @why lives as long as @r is used. Returns false, so that checks can
+ * return the result.
  */
 bool rdma_qp_refuse(RdmaQpRefusal *r, const char *attr, uint64_t value,
                     const char *why);

@@ -14,7 +14,8 @@
  *
  * Context: one thread at a time may call into an engine; the engine takes no
  * locks. A RoceOps callback runs inside such a call, in the same thread, and
- * must not call any function of the engine.
+ * must not call any function of the engine except roce_inspect(). Other threads
+ * may call roce_is_ours() and roce_port_mtu() while no control call runs.
  *
  * Times (@now and deadlines) are nanoseconds of one monotonic clock that the
  * owner chooses. Functions that can fail return 0 or a negative errno. Values
@@ -163,8 +164,9 @@ typedef struct RoceOps {
      */
     void (*trace)(void *opaque, const RoceTrace *trace);
     /*
-     * Free @mem, a page list of @size bytes that the engine took over. Freeing
-     * it may take long. May be NULL; the engine then calls g_free().
+     * Free @mem, the page list of @size bytes of a region that is destroyed or
+     * registered again. Freeing it may take long. May be NULL; the engine then
+     * calls g_free(), as for other lists.
      */
     void (*free_large)(void *opaque, void *mem, size_t size);
 } RoceOps;

@@ -101,13 +101,14 @@ typedef struct RdmaBackendClientOps {
     void (*port_changed)(void *opaque);
     /*
      * A method that returned -EINPROGRESS is done or has failed: the device can
-     * call it again. The main loop calls this, never a method. May come while
-     * the VM is stopped, and after the device has given the command up.
+     * call it again. The backend calls this from a bottom half, never from
+     * inside a class method. May come while the VM is stopped, and after the
+     * device has given the command up.
      */
     void (*resume)(void *opaque);
     /*
-     * The outermost rdma_backend_leave() calls this first: notify the driver of
-     * what its queues got.
+     * The outermost rdma_backend_leave() calls this after
+     * RdmaBackendClass.run(): notify the driver of what its queues got.
      */
     void (*flush)(void *opaque);
     /*

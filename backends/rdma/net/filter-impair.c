@@ -9,9 +9,10 @@
  * One that finds more than @mark bytes gets an ECN mark (RFC 3168), if its
  * sender supports marks.
  *
- * The same seed and the same frames give the same faults. Each direction draws
- * a fixed count of numbers per frame from its own random sequence, so neither
- * the other direction nor another rate changes which frames are hit.
+ * The same seed and the same frames give the same faults. Each direction has
+ * its own random sequence. How many numbers it draws for a frame does not
+ * depend on the rates, so neither the other direction nor another rate changes
+ * which frames are hit.
  *
  * Context: all functions run under the BQL.
  */

@@ -58,7 +58,7 @@ struct RdmaRoce {
     QEMUTimer *timer;
     int64_t armed;                  /* when the timer fires */
     RdmaRoceLate late;
-    bool running;                   /* the VM is */
+    bool running;                   /* the VM runs and has a driver */
     bool in_engine;                 /* the engine must not be entered again */
     bool woken;                     /* wake() was called while in_engine */
     bool net_blocked;               /* the netdev takes no more frames */

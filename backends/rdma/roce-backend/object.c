@@ -19,14 +19,14 @@ OBJECT_DEFINE_SIMPLE_TYPE(RdmaRoce, rdma_roce, RDMA_BACKEND_ROCE, RDMA_BACKEND)
 #define ROCE_MAX_RD_ATOMIC 16
 #define ROCE_MAX_GIDS 256
 
-/* The longest RC message (IBTA 9.7.8: 2^31 bytes). */
+/* The longest RC message (IBTA 9.7.4.1.7: 2^31 bytes). */
 #define ROCE_MAX_MSG_SZ 0x80000000u
 
 /* Nominal, as nothing paces the wire: 4X EDR, 100 Gb/s */
 #define ROCE_ACTIVE_WIDTH 2
 #define ROCE_ACTIVE_SPEED 32
 
-/* Other ports can find this one by its addresses while the VM runs. */
+/* Other ports can find this one by its addresses while the device runs. */
 static void roce_update_shm(RdmaRoce *r)
 {
     if (!r->shm) {
@@ -121,7 +121,6 @@ static bool rdma_roce_attach(RdmaBackend *rb, Error **errp)
     rb->limits.gid_table_len = MIN(rb->limits.gid_table_len, ROCE_MAX_GIDS);
     rb->limits.max_srq_wr = MIN(rb->limits.max_srq_wr, ROCE_MAX_WR);
     rb->limits.extensions &= RDMA_EXT_FLUSH | RDMA_EXT_ATOMIC_WRITE;
-    rb->limits.atomic_cap = MIN(rb->limits.atomic_cap, RDMA_ATOMIC_GLOB);
 
     r->net = rdma_roce_net_new(&conf, &roce_net_ops, r, errp);
     if (!r->net) {

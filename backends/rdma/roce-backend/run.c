@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * When the engine runs: in bottom halves, by a timer of the virtual clock, and
- * when the netdev or shared memory has frames.
+ * When the engine runs: in bottom halves, by a timer of the virtual clock, when
+ * the netdev or shared memory has frames, and when a thread that has kicked
+ * queues leaves the backend.
  */
 #include "qemu/osdep.h"
 #include "qemu/aio-wait.h"
@@ -316,7 +317,7 @@ static void roce_bh(void *opaque)
         rdma_roce_shm_retry(r->shm);
     }
     roce_begin_turn(r);
-    /* This bottom half would start the turn a second time. */
+    /* roce_turn_bh() would start the turn a second time. */
     qemu_bh_cancel(r->turn);
     if (!timer_pending(r->timer)) {
         /* The timer fired while another thread had entered. */

@@ -40,7 +40,7 @@ typedef struct RdmaRoceShmOps {
      */
     bool (*enter)(void *opaque);
     void (*leave)(void *opaque);
-    /* There are frames for rdma_roce_shm_receive(). Do not call it here. */
+    /* There are frames: call rdma_roce_shm_receive(), here or soon. */
     void (*ready)(void *opaque);
     /*
      * rdma_roce_shm_receive() has a frame. The sender may change it meanwhile.

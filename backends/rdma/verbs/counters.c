@@ -19,7 +19,7 @@
  */
 static const struct {
     uint8_t counter;
-    const char *const *hw;          /* files in hw_counters, or NULL */
+    const char *const *hw;          /* files in hw_counters, then NULL */
     const char *pma;                /* file in counters, or NULL */
     uint8_t unit;                   /* of @pma; 0: one */
 } sources[] = {

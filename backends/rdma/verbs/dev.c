@@ -204,7 +204,7 @@ void verbs_dev_limit(RdmaVerbs *v, RdmaBackendLimits *l)
                                           IBV_DEVICE_MEM_WINDOW_TYPE_2A |
                                           IBV_DEVICE_MEM_WINDOW_TYPE_2B);
 
-    /* These do not include QP 0 and 1. */
+    /* The host's max_qp does not include QP 0 and 1. */
     l->max_qp = at_most(l->max_qp, a->max_qp);
     l->max_qp_wr = at_most(l->max_qp_wr, a->max_qp_wr);
     l->max_send_sge = at_most(l->max_send_sge, a->max_sge);

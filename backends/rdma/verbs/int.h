@@ -97,7 +97,8 @@ typedef struct VerbsWqe {
 /*
  * A queue of work requests. The wr_id that the host gets has the @id of the QP
  * or SRQ in the upper half. The lower half has the sequence number, or the slot
- * of an SRQ, shifted left by 1; bit 0 is set for receives.
+ * of an SRQ, shifted left by 1; bit 0 is set for receives, and bit 31 for a
+ * marker (VerbsQp.mark).
  */
 typedef struct VerbsWq {
     VerbsWqe *wqe;                  /* a ring, or the slots of an SRQ */
@@ -468,10 +469,10 @@ uint64_t verbs_mem_lock_limit(void);
 void verbs_ahs_init(RdmaVerbs *v);
 void verbs_ahs_free(RdmaVerbs *v);
 /*
- * Get the handle for a datagram of @qp. -EAGAIN while the worker creates it:
- * the caller puts the send back, and verbs_pull_soon() pulls it again.
- * -EHOSTUNREACH: no host has that address. Other errors: the host does not
- * create the handle.
+ * Get the handle for a datagram of @qp. -EAGAIN while the worker creates it, or
+ * if there is no room for it: the caller puts the send back, and
+ * verbs_pull_soon() pulls it again. -EHOSTUNREACH: no host has that address.
+ * Other errors: the host does not create the handle.
  */
 int verbs_ah_get(RdmaVerbs *v, VerbsQp *qp, const RdmaAv *av, VerbsAh **ah);
 VerbsAh *verbs_ah_hold(VerbsAh *ah);

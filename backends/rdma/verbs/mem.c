@@ -10,7 +10,8 @@
  * Page faults of all threads need the kernel's lock for the address space, also
  * those of the thread with the BQL. So no call maps or unmaps much at once.
  *
- * Context: worker, except verbs_mem_free().
+ * Context: worker. verbs_mem_free() and verbs_mem_lock_limit() also run under
+ * the BQL.
  */
 #include "qemu/osdep.h"
 #include <linux/capability.h>

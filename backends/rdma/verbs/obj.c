@@ -127,8 +127,8 @@ int verbs_obj_destroy(RdmaVerbs *v, const VerbsKind *kind, uint32_t num)
     }
     if (obj->destroying) {
         /*
-         * An abandoned command has a job for it. Jobs are done in order, so
-         * that one is done when this one is.
+         * An abandoned command has a job for the destruction. Jobs are done in
+         * order, so when the new job is done, the object is gone.
          */
         return verbs_job_begin(verbs_job_new(v, &await_ops, NULL));
     }

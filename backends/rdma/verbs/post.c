@@ -248,9 +248,10 @@ static void post_lost(RdmaVerbs *v, VerbsQp *qp, VerbsWqe *wqe)
 }
 
 /*
- * Fail a bad request. An unreliable QP goes to SQE (IBTA 10.3.1), in which it
- * still receives. But if the host does not report the end of the sends before
- * it, the QP goes to ERR.
+ * Fail a bad request. If the host reports the end of all sends before it, an
+ * unreliable QP goes to SQE (IBTA 10.3.1), in which it still receives.
+ * Otherwise the host fails a request without valid memory, in its turn. Such a
+ * request cannot be posted to a UD QP, so that QP goes to ERR.
  */
 static void post_bad(RdmaVerbs *v, VerbsQp *qp, VerbsWqe *wqe,
                      RdmaWcStatus status)

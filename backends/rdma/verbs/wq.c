@@ -228,7 +228,7 @@ void verbs_cq_fail(RdmaVerbs *v, uint32_t cqn)
     verbs_raise_event(v, RDMA_EVENT_CQ_ERR, cqn);
     g_hash_table_iter_init(&iter, v->qps);
     while (g_hash_table_iter_next(&iter, NULL, (void **)&qp)) {
-        /* A QP in RESET fails when it leaves that state. */
+        /* The device fails a QP in RESET when the QP leaves that state. */
         if ((qp->init.send_cqn == cqn || qp->init.recv_cqn == cqn) &&
             qp->state != RDMA_QPS_RESET) {
             verbs_qp_fail_with_event(v, qp);

@@ -10,7 +10,7 @@
 #include "trace.h"
 #include "int.h"
 
-/* The most types of events that an object can have */
+/* At least as many as an object has types of events */
 #define MAX_EVENTS 8
 
 struct RdmaHcaEvent {

@@ -21,8 +21,8 @@
 #define PAST_NS (-1)
 
 /*
- * A key that no region has: the upper 24 bits of a key are the number of a
- * region, and numbers begin at 1.
+ * No region of this project's adapters has this key: the upper 24 bits are the
+ * number of the region, which begins at 1.
  */
 #define NO_KEY 0
 

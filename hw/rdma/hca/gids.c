@@ -15,7 +15,7 @@
 static bool parse_one(const char *text, RdmaHcaGids *gids, Error **errp)
 {
     g_auto(GStrv) part = g_strsplit(text, "/", 2);
-    const char *address = part[0] ? part[0] : "";
+    const char *address = part[0];
     unsigned max = IPV6_BITS, bits;
 
     memset(gids->gid, 0, sizeof(gids->gid));
@@ -29,7 +29,7 @@ static bool parse_one(const char *text, RdmaHcaGids *gids, Error **errp)
         max = IPV4_BITS;
     }
     bits = max;
-    if (part[0] && part[1] &&
+    if (part[1] &&
         (qemu_strtoui(part[1], NULL, 10, &bits) || bits > max)) {
         error_setg(errp, "allowed-gids: the length of the prefix in '%s' must "
                    "be 0 to %u", text, max);

@@ -3,9 +3,10 @@
  * Inspection of a device and its objects from the host, for query-rdma.
  *
  * This enters the device for a few objects at a time, so that an iothread can
- * work in between. Meanwhile no object is made or destroyed, because that needs
- * the BQL. But when the device is left, deferred work may end the device: then
- * hca->backend is NULL.
+ * work in between. Meanwhile no other thread creates or destroys objects,
+ * because that needs the BQL. But when this leaves the device, deferred work
+ * may reset the device, so each object is looked up again. Or it may end the
+ * device: then hca->backend is NULL.
  */
 #include "qemu/osdep.h"
 #include "net/net.h"

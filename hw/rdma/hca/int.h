@@ -147,8 +147,8 @@ bool rdma_hca_hold_complete(RdmaHca *hca, RdmaHcaCq *cq,
  */
 RdmaHcaCq *rdma_hca_hold_run(RdmaHca *hca);
 /*
- * Write all held receives of a QP, at most as many as its CQ has room for.
- * False if the CQ enters its error state.
+ * Write all held receives of a QP. False if the CQ overruns and enters its
+ * error state; this drops the rest.
  */
 bool rdma_hca_hold_write_recvs(RdmaHca *hca, RdmaHcaQp *qp);
 /* Drop held completions of a QP that was reset or is gone. */

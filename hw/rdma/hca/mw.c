@@ -28,7 +28,6 @@ int rdma_hca_mw_alloc(RdmaHca *hca, RdmaMwAttr *attr)
     mw->mrn = attr->mwn;
     mw->pdn = attr->pdn;
     mw->mw_type = attr->type;
-    mw->rkey = attr->rkey;
     rdma_hca_mr_add(hca, mw);
     ret = hca->bc->create_mw(hca->backend, attr);
     if (ret) {

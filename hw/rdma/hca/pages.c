@@ -44,7 +44,7 @@ int rdma_hca_pages_check(RdmaHca *hca, RdmaHcaPages *p)
                                   UINT64_MAX - p->iova))) {
         return -EINVAL;
     }
-    /* No overflow: max_mr_size is at most 2^44. */
+    /* No overflow: max_mr_size is at most 2^40. */
     return rdma_hca_pages_check_num(p, DIV_ROUND_UP(offset + p->length,
                                                     page_size));
 }

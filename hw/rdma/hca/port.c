@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The port: its attributes, P_Keys and GIDs.
+ * The port: its attributes and GIDs.
  */
 #include "qemu/osdep.h"
 #include "qemu/sockets.h"

@@ -114,7 +114,7 @@ RdmaInfoList *qmp_query_rdma(const char *device, bool has_objects,
     for (unsigned i = 0; i < devices->len; i++) {
         RdmaHca *hca = devices->pdata[i];
 
-        /* Deferred work may have ended the device when the last was left. */
+        /* Leaving the previous device may have ended this one. */
         if (hca->backend) {
             QAPI_LIST_APPEND(end, rdma_hca_inspect(hca, &query));
         }

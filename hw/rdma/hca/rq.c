@@ -2,8 +2,8 @@
 /*
  * Receive queues and shared receive queues: WQEs for the backend
  *
- * The entry of a ring is returned as soon as the backend takes a WQE of an SRQ,
- * so that no entry waits for a message.
+ * An SRQ returns the entry of its ring when the backend takes the WQE, not when
+ * the WQE completes.
  *
  * The driver need not ring while the backend finds WQEs. The device polls the
  * queue until the backend calls recv_sleep().

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Migration: the limits, which must be the same at the destination. The guest
- * has read them. Numbers of objects, and what the guest sees of its PCI
- * function, depend on limits that the guest does not use, too.
+ * has read them. Compare also limits that the driver does not use: numbers of
+ * objects, and the PCI function, depend on them.
  */
 #include "qemu/osdep.h"
 #include "hw/rdma/hca-vmstate.h"
@@ -11,7 +11,7 @@
 #include "qemu/error-report.h"
 
 typedef struct Limit {
-    const char *prop;               /* the property that sets it */
+    const char *prop;               /* for messages: the property, if any */
     size_t offset;
     size_t size;
     bool of_ring;                   /* at most RdmaHca.ring_size */

@@ -13,7 +13,7 @@ QEMU_BUILD_BUG_ON(sizeof(PvrdmaRspQueryQp) != PVRDMA_RSP_ROOM);
 QEMU_BUILD_BUG_ON(sizeof(PvrdmaSendWqe) != 80);
 QEMU_BUILD_BUG_ON(sizeof(PvrdmaCqe) != 64);
 
-/* Of UD work requests and kernels: the bits of the traffic class */
+/* PvrdmaAv: the traffic class in tclass_flow, the port in port_pd */
 #define TCLASS_SHIFT 20
 #define PORT_SHIFT 24
 
@@ -136,7 +136,7 @@ bool pvrdma_get_send(const PvrdmaSendWqe *wqe, RdmaQpType type, bool kernel,
         !rdma_hca_check_range("num_sge", num_sge, 0, max_sge)) {
         return false;
     }
-    /* For other requests the driver leaves old SGEs in the WQE. */
+    /* In LOCAL_INV and FAST_REG the driver leaves old SGEs: ignore these. */
     if (wr->opcode != RDMA_WR_LOCAL_INV && wr->opcode != RDMA_WR_REG_MR) {
         wr->num_sge = num_sge;
         wr->sg_list = sge;

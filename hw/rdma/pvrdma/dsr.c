@@ -17,8 +17,9 @@
 #define CA_ACK_DELAY 15
 
 /*
- * The driver divides by max_qp, max_cq and max_srq, and refuses a max_uar that
- * is not a power of 2. pvrdma_conf_check() has checked the properties.
+ * The driver divides by max_qp and max_cq, so neither is 0. It divides by
+ * max_srq only for an SRQ: 0 means that there are none. It refuses a max_uar
+ * that is not a power of 2. pvrdma_conf_check() has checked the properties.
  */
 static void put_caps(Pvrdma *s, PvrdmaCaps *caps)
 {

@@ -3,8 +3,9 @@
  * pvrdma: a PCI function with the guest ABI of hw/rdma/pvrdma-abi.h, on the HCA
  * core.
  *
- * Context: everything runs under the BQL. What works on objects is between
- * rdma_hca_enter() and rdma_hca_leave(); the reentrancy guard of the function
+ * Context: everything runs under the BQL. Work on objects is between
+ * rdma_hca_enter() and rdma_hca_leave(), except doorbells, which look an object
+ * up and arm a CQ in the register handler. The reentrancy guard of the function
  * is engaged meanwhile, so that no register is accessed.
  */
 #ifndef HW_RDMA_PVRDMA_INT_H
@@ -197,11 +198,6 @@ static inline PvrdmaCq *pvrdma_cq(RdmaHcaCq *cq)
     return container_of(cq, PvrdmaCq, core);
 }
 
-static inline PvrdmaSrq *pvrdma_srq(RdmaHcaSrq *srq)
-{
-    return container_of(srq, PvrdmaSrq, core);
-}
-
 static inline PvrdmaQp *pvrdma_qp(RdmaHcaQp *qp)
 {
     return container_of(qp, PvrdmaQp, core);
@@ -243,7 +239,7 @@ void pvrdma_reset_icr(Pvrdma *s);
 
 /* notify.c: the rings of the device */
 
-/* The directories of a driver that sets up the device; false: a bad one. */
+/* Set up both rings from the directories in @dsr. False: one is invalid. */
 bool pvrdma_notify_start(Pvrdma *s, const PvrdmaDsr *dsr);
 /* Set the sizes of the rings: migration loads their addresses. */
 void pvrdma_notify_init(Pvrdma *s);
@@ -344,7 +340,10 @@ void pvrdma_cmd_request(Pvrdma *s);
 /* Continue the command in progress, if there is one. */
 void pvrdma_cmd_run(Pvrdma *s);
 void pvrdma_cmd_forget(Pvrdma *s);
-/* Migration: is there such a command, if one is in progress? */
+/*
+ * After loading: prepare to repeat the command in progress. False: the device
+ * does not have that command.
+ */
 bool pvrdma_cmd_load(Pvrdma *s);
 
 /* reset.c */

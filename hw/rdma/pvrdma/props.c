@@ -45,8 +45,8 @@ static const struct {
                  "(2-128)" },
     { "max-cq", "completion queues (1-65535)" },
     { "max-cqe", "depth of completion queues, a power of 2 (1024-1048576)" },
-    { "max-mr", "memory regions" },
-    { "max-pd", "protection domains" },
+    { "max-mr", "memory regions (1-16777214)" },
+    { "max-pd", "protection domains (1-65536)" },
     { "max-mr-size", "bytes of the largest memory region (up to 1 GiB)" },
     { "max-mr-pages", "entries of the page lists of all memory regions; "
                       "0: by the size of RAM" },

@@ -245,7 +245,10 @@ const VMStateDescription vmstate_pvrdma = {
     .post_load = post_load,
     .fields = (const VMStateField[]) {
         VMSTATE_PCI_DEVICE(parent_obj, Pvrdma),
-        /* No field that a guest chooses comes after a structure. */
+        /*
+         * No field that a guest chooses comes after a structure: QEMU takes
+         * bytes there that look like a subsection for one.
+         */
         VMSTATE_BOOL(active, Pvrdma),
         VMSTATE_MSIX(parent_obj, Pvrdma),
         VMSTATE_BOOL(cmd.busy, Pvrdma),

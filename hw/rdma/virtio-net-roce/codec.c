@@ -198,7 +198,7 @@ static NetRoceWcStatus status_of(RdmaWcStatus status)
                                                  : NET_ROCE_WC_GENERAL_ERR;
 }
 
-/* The WR of a completion with another opcode was refused. */
+/* Another opcode is that of a refused WR: report SEND. */
 static NetRoceWcOpcode opcode_of(RdmaWcOpcode opcode)
 {
     return opcode >= RDMA_WC_RECV ? opcode - RDMA_WC_RECV + NET_ROCE_WC_RECV :

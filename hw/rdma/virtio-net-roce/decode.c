@@ -49,7 +49,10 @@ static bool get_ud(NetRoce *s, const RdmaHcaQp *qp, const NetRoceSendWqe *wqe,
     return true;
 }
 
-/* The text has inline data for SEND only, but its WQEs have room for WRITE. */
+/*
+ * The proposal's text allows inline data for SEND only, but its WQEs have room
+ * for WRITE.
+ */
 static bool get_inline(const RdmaHcaWq *wq, const NetRoceSendWqe *wqe,
                        RdmaSendWr *wr)
 {

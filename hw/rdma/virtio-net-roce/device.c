@@ -174,7 +174,7 @@ static void resume(RdmaHca *hca)
     net_roce_of(hca)->ctrl_waiting = false;
 }
 
-/* Each part may end the device. */
+/* Only the last part leaves the device, which may end it. */
 static void run_pending(RdmaHca *hca, uint32_t pending)
 {
     NetRoce *s = net_roce_of(hca);
@@ -217,8 +217,8 @@ static const RdmaHcaOps hca_ops = {
 /* Called by the transport */
 
 /*
- * Others would change the rings, which processes of the authors' provider read,
- * and of which nothing tells them.
+ * Offer no other transport feature: it would change the rings. Processes with
+ * the authors' provider read the rings, and do not learn the features.
  */
 static uint64_t get_features(VirtIODevice *vdev, uint64_t features,
                              Error **errp)

@@ -9,7 +9,7 @@
 #include "qemu/host-utils.h"
 #include "int.h"
 
-/* The smallest IPv4 packet that all hosts accept (RFC 791) */
+/* Every host accepts IPv4 packets of up to 576 bytes (RFC 791, 3.1). */
 #define MIN_MTU 576
 #define MIN_QUEUE_SIZE 64
 /* The reserved pair 0, the GSI, and one more */
@@ -32,9 +32,9 @@ static const struct {
     { "mac", "MAC address of the NIC, and of the port" },
     { "host_mtu", "MTU of the NIC in bytes of IP packet (576-65535)" },
     { "queue-size", "entries of a virtqueue, a power of 2 (64-1024)" },
-    { "max-qp", "queue pairs, with the reserved two; 3 + max-cq + 2 * max-qp "
-                "is at most 1024" },
-    { "max-cq", "completion queues, see max-qp" },
+    { "max-qp", "queue pairs, with the reserved two (3 or more; 3 + max-cq + "
+                "2 * max-qp is at most 1024)" },
+    { "max-cq", "completion queues (1 or more, see max-qp)" },
     { "allowed-gids", "addresses and prefixes that GIDs may be, separated by "
                       "spaces; by default all" },
 };

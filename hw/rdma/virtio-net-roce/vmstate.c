@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Migration of a virtio-net-roce device: address handles, and whether CQs are
- * armed. The core migrates objects, see hw/rdma/hca-vmstate.h; the NIC has no
- * state besides its virtqueues.
+ * Migration of a virtio-net-roce device: address handles, whether CQs are
+ * armed, the link that the driver has read, and whether the driver uses RoCE.
+ * The core migrates objects, see hw/rdma/hca-vmstate.h.
  */
 #include "qemu/osdep.h"
 #include "int.h"

@@ -35,7 +35,7 @@
 #define VIRTIO_RDMA_SLOT_SIZE     sizeof(struct virtio_rdma_direct_slot)
 /* The size of the slots of a direct CQ */
 #define VIRTIO_RDMA_CQE_SLOT_SHIFT 6
-/* A word of a page of the driver, such as direct_page or shadow_page */
+/* The offset of @field in a page of the driver: direct_page or shadow_page */
 #define VIRTIO_RDMA_AT(page, field) offsetof(struct virtio_rdma_##page, field)
 
 /* codec-mem.c: completions in guest memory */

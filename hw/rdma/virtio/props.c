@@ -10,7 +10,6 @@
 
 #define DEFAULT_MAX_QP 4096
 #define DEFAULT_MAX_CQ 8192
-/* Low, because copies of receives of SRQs may take most of QEMU's memory */
 #define DEFAULT_MAX_SRQ 64
 /* With direct queues: objects with virtqueues, enough for other drivers */
 #define MAX_VQ_QP 128
@@ -157,8 +156,8 @@ static const struct {
     { "max-cq", "completion queues, and event queues with direct (1-16384)" },
     { "max-mr", "memory regions" },
     { "max-pd", "protection domains" },
-    { "max-mr-pages", "entries of the page lists of all memory regions; "
-                      "0: by the size of RAM" },
+    { "max-mr-pages", "entries of the page lists of all regions and direct "
+                      "queues; 0: by the size of RAM" },
     { "queue-size", "entries of a virtqueue (2-1024)" },
     { "max-qp-wr", "depth of work queues (4-32768)" },
     { "max-sge", "scatter/gather elements of a work request (1-256)" },

@@ -227,8 +227,9 @@ void virtio_rdma_srq_set_notifier(VirtIORdma *s, uint32_t srqn, bool assign);
 /* cq-slots.c: completion queues without a virtqueue */
 
 /*
- * The page list of a direct queue, as the command @cmd describes it: unchecked
- * until virtio_rdma_direct_*_check(), which replaces what the command has not.
+ * The page list of a direct queue, as the command @cmd describes it.
+ * virtio_rdma_direct_*_check() checks it, and sets what commands do not have:
+ * page_shift and length.
  */
 #define VIRTIO_RDMA_QUEUE_PAGES(cmd) ((RdmaHcaPages) {                  \
         .table = le64_to_cpu((cmd)->queue_pages),                       \

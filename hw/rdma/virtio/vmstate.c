@@ -226,8 +226,9 @@ static bool check_cqs(VirtIORdma *s)
 }
 
 /*
- * QEMU loads the indices of a packed ring without checks, and uses them. Bits
- * above 14 have no meaning, so clear them.
+ * QEMU loads the indices of a packed ring without checks, and uses them. An
+ * index has 15 bits. Bit 15 here is the wrap counter: writing the value back
+ * clears bit 15 of the index itself.
  */
 static bool check_indices(VirtIODevice *vdev, int n, const RdmaHcaRecord *r)
 {

@@ -134,7 +134,7 @@ static bool count(RdmaHca *hca, const RdmaHcaWq *wq, uint32_t *n)
                          virtio_rdma_wq(wq)->vq, n);
 }
 
-/* A driver always kicks, so there is nothing to tell it. */
+/* The virtqueue's event index tells the driver when to kick. */
 static bool wake(RdmaHca *hca, RdmaHcaWq *wq)
 {
     return true;

@@ -148,10 +148,10 @@ static VusMemory *new_memory(VusMemoryList *list, const VusRegion *region,
 }
 
 /*
- * Wait until memory that the front end has taken back is free. Its bits for
- * pages exist until then, and the RCU thread that frees them needs the BQL,
- * which a front end that changes its memory in a loop would leave to the main
- * loop.
+ * Wait until memory that the front end has taken back is free: its dirty bits
+ * exist until then. The RCU thread that frees them needs the BQL. Without this
+ * wait the main loop could keep the BQL while a front end changes its memory in
+ * a loop.
  */
 static void free_removed(VhostUserServer *s)
 {

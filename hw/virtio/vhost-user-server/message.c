@@ -412,7 +412,8 @@ typedef struct VusRequest {
 
 /*
  * Indexed by the protocol's number of the request. Missing requests need
- * features that the server does not offer.
+ * features that the server does not offer, except SET_LOG_FD, which is
+ * optional.
  */
 static const VusRequest requests[] = {
     [1] = { "GET_FEATURES", get_features },

@@ -292,7 +292,8 @@ typedef struct RdmaHcaOps {
     void (*event_pending)(RdmaHca *hca);
     /*
      * The port has changed: update the attributes that the driver can read, and
-     * notify the driver. False in a stopped VM: the core calls it again later.
+     * notify the driver. False if the driver cannot be notified yet, for
+     * example in a stopped VM: then call rdma_hca_port_changed() again later.
      */
     bool (*port_changed)(RdmaHca *hca);
     /*
@@ -410,7 +411,7 @@ struct RdmaHca {
     uint32_t kick_budget;           /* left for doorbells in this turn */
     bool running;                   /* the backend runs */
     bool may_dma;                   /* ran since the last RDMA_RUN_NO_DMA */
-    bool port_changed;              /* while the VM was stopped */
+    bool port_changed;              /* the driver was not notified yet */
     bool unrealizing;               /* until @end, which may be delayed */
     void (*end)(RdmaHca *hca);      /* from rdma_hca_end(), or NULL */
 };

@@ -217,8 +217,9 @@ void rdma_hca_bh_schedule(RdmaHca *hca);
 /* The same for the bottom half of work queues, which an iothread may run. */
 void rdma_hca_work_schedule(RdmaHca *hca);
 /*
- * Have that bottom half kick the queues of @qp, or @srq, or fail a broken one.
- * The caller holds the BQL, or has entered the device.
+ * Have that bottom half kick all queues of the QP or SRQ that @wq belongs to,
+ * or fail the QP or SRQ if a queue is broken. The caller holds the BQL, or has
+ * entered the device.
  */
 void rdma_hca_wq_schedule(RdmaHca *hca, const RdmaHcaWq *wq);
 void rdma_hca_qp_schedule(RdmaHca *hca, RdmaHcaQp *qp);

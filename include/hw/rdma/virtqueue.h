@@ -40,7 +40,7 @@ uint32_t rdma_vq_elem_work(const VirtQueueElement *elem);
 void rdma_vq_unmap(VirtIODevice *vdev, VirtQueueElement *elem);
 /*
  * Count the buffers that are available and were not popped. False if the ring
- * is not set up, or is not in RAM.
+ * is not set up or not in RAM, or if the driver's index is wrong.
  */
 bool rdma_vq_count(RdmaHca *hca, VirtIODevice *vdev, VirtQueue *vq,
                    uint32_t *n);

@@ -161,7 +161,7 @@ typedef struct RoceQp {
     void *swqes_block;              /* the allocation that contains @swqes */
     uint64_t **spages;              /* REG_MR: page list of each slot */
     RoceResource *resources;        /* NULL until the first one */
-    uint32_t res_mask;              /* slots - 1; at least max_rd_atomic */
+    uint32_t res_mask;              /* slots - 1, for max_rd_atomic or more */
 
     RoceCq *recv_cq;
     RoceSrq *srq;                   /* or NULL */

@@ -70,7 +70,6 @@ int roce_add_gid(RoceEngine *e, uint32_t index,
         rdma_gid_is_multicast(gid) || vlan > RDMA_MAX_VLAN) {
         return -EINVAL;
     }
-    g_hash_table_remove_all(e->gid_set);
     memcpy(e->gids[index].gid, gid, RDMA_GID_LEN);
     e->gids[index].vlan = vlan;
     e->gid_valid[index] = true;
@@ -86,7 +85,6 @@ int roce_del_gid(RoceEngine *e, uint32_t index)
     if (!e->gid_valid[index]) {
         return -ENOENT;
     }
-    g_hash_table_remove_all(e->gid_set);
     memset(&e->gids[index], 0, sizeof(RoceGid));
     e->gid_valid[index] = false;
     gids_changed(e);

@@ -124,7 +124,10 @@ void roce_mw_unbind_qp(RoceEngine *e, uint32_t qpn);
 /* REG_MR (IBTA 10.6.5). Takes over *@pages if the WQE carries a mapping. */
 bool roce_mr_register(RoceEngine *e, uint32_t pdn, RoceSendWqe *wqe,
                       const RoceSendArgs *args, uint64_t **pages);
-/* Invalidate @key: an rkey if a peer asks for it (@remote), else an lkey. */
+/*
+ * Invalidate @key: the rkey of a type 2 window, or of a region its rkey if a
+ * peer asks for it (@remote), else its lkey.
+ */
 bool roce_mr_invalidate(RoceEngine *e, uint32_t pdn, uint32_t qpn,
                         uint32_t key, bool remote);
 /* BIND_MW (IBTA 11.4.1.1). */

@@ -20,7 +20,7 @@
 #define ADDITIVE_PART   1000
 #define HYPER_PART      100
 #define MIN_PART        1000
-/* Alpha is 0 after this time. */
+/* After a pause of this length alpha counts as 0, to bound pass_time(). */
 #define ALPHA_GONE_NS   (4000 * (int64_t)ALPHA_NS)
 
 struct RoceDcqcn {

@@ -41,8 +41,8 @@ void roce_req_seek(RoceQp *qp, uint32_t psn)
  * times the timeout.
  *
  * A peer on a busy host may answer late, for longer than all retries would take
- * otherwise. The wait becomes at most ROCE_BACKOFF_MAX_NS, so that QPs with a
- * long timeout notice as soon as before that a peer has gone.
+ * otherwise. Retries lengthen the wait to at most ROCE_BACKOFF_MAX_NS. A QP
+ * whose timeout is longer always waits its timeout.
  */
 static int64_t ack_wait_ns(const RoceQp *qp)
 {

@@ -4,8 +4,8 @@
  *
  * CRC libraries are fast on long buffers, which they load into vector
  * registers. A vector load from bytes that were just written by smaller stores
- * waits until all these stores have reached the cache. So this file loads
- * words, the size in which headers are written. Its table has 512 bytes.
+ * waits until all these stores have reached the cache. So this file loads 4
+ * bytes at a time: no store of a header is smaller. Its table has 512 bytes.
  */
 #include <glib.h>
 #include "wire/wire.h"

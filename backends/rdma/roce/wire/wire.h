@@ -179,7 +179,6 @@ static inline const RoceOpcodeInfo *roce_opcode_info(uint8_t opcode)
 #define ROCE_NAK_INVALID_REQ    (ROCE_AETH_NAK | 1)
 #define ROCE_NAK_REMOTE_ACCESS  (ROCE_AETH_NAK | 2)
 #define ROCE_NAK_REMOTE_OP      (ROCE_AETH_NAK | 3)
-#define ROCE_NAK_INVALID_RD     (ROCE_AETH_NAK | 4)
 
 /* ECN, in the low bits of traffic class and TOS (RFC 3168) */
 #define ROCE_ECN_MASK 3

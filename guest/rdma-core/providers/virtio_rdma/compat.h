@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Differences between the versions of rdma-core. Their number is that of the
- * private ABI: 34 up to rdma-core 56, then 57, 59, 64 and 65.
+ * Differences between the versions of rdma-core. IBVERBS_PABI_VERSION tells
+ * them apart: 34 up to rdma-core 56, then 57, 59, 64 and 65.
  */
 #ifndef VRDMA_COMPAT_H
 #define VRDMA_COMPAT_H

@@ -299,8 +299,9 @@ static void vrdma_cq_clean_kernel(struct vrdma_cq *cq, struct vrdma_qp *qp)
 }
 
 /*
- * Drop the completions of a QP with an SRQ that was reset or destroyed, and
- * free the SRQ's entries that they hold. With the CQs of the QP locked.
+ * Drop the receives of a QP with an SRQ that was reset or destroyed, and free
+ * the SRQ's entries that they hold. Polling drops its other completions. With
+ * the CQs of the QP locked.
  */
 void vrdma_cq_clean(struct vrdma_qp *qp)
 {

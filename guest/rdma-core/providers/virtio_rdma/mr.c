@@ -99,7 +99,7 @@ struct ibv_mr *vrdma_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 	vmr = calloc(1, sizeof(*vmr));
 	if (!vmr)
 		return NULL;
-	/* The function of rdma-core 44 does not look for the last argument. */
+	/* The function of rdma-core 44 ignores the last argument. */
 	if (ibv_cmd_reg_dmabuf_mr(pd, offset, length, hca_va, fd, access, vmr,
 				  NULL)) {
 		free(vmr);

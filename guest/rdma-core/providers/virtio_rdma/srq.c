@@ -96,7 +96,10 @@ int vrdma_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 	return ibv_cmd_query_srq(srq, attr, &cmd, sizeof(cmd));
 }
 
-/* No QP uses the SRQ any more, so no CQ has completions of its WQEs. */
+/*
+ * No QP uses the SRQ any more. Completions of its WQEs that are still to be
+ * dropped find no SRQ then: vrdma_srq_drop() holds srq_lock.
+ */
 int vrdma_destroy_srq(struct ibv_srq *ibsrq)
 {
 	struct vrdma_context *ctx = to_vctx(ibsrq->context);

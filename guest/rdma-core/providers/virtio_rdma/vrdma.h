@@ -33,8 +33,9 @@
  * The wr_id that the device gets is not the program's, but identifies the WQE.
  * The upper half is the generation of the QP, which a reset changes: it shows
  * completions from before a reset, or of an earlier QP with the same number.
- * The lower half is the number of the WQE, with a bit for receive queues. For
- * a WQE of an SRQ, it is the generation of the SRQ and the entry of the WQE.
+ * The lower half is the number of the WQE, with a bit for receive queues. For a
+ * WQE of an SRQ both bits are set, the upper half is the generation of the SRQ,
+ * and the lower half has the index of the entry.
  */
 #define VRDMA_ID_RECV (1U << 31)
 #define VRDMA_ID_SRQ (1U << 30)
@@ -58,7 +59,7 @@ struct vrdma_qp_entry {
 
 struct vrdma_context {
 	struct verbs_context vctx;
-	/* The device accesses mapped queues by itself; else by the kernel. */
+	/* The device reads mapped queues itself; else the kernel submits. */
 	bool direct;
 	bool mw;
 	bool flush;
@@ -91,7 +92,7 @@ struct vrdma_cq {
 	/* A program may arm a CQ that it is polling. */
 	pthread_spinlock_t arm_lock;	/* of the next two */
 	uint32_t arm;			/* the last request, as in the page */
-	bool armed_next;		/* for any completion, and no event */
+	bool armed_next;		/* an event for any completion is due */
 	/* Extended polling: the current completion */
 	struct ibv_wc wc;
 	uint16_t vlan;			/* 0: none */
