@@ -323,6 +323,16 @@ static void forward(Net *n, Frame *f)
     g_queue_push_tail(&n->queue, f);
 }
 
+/* The PSN of a CNP is 0 (IBTA A17.9.3). */
+static void check_cnp(const Frame *f)
+{
+    const uint8_t *bth = f->data + ROCE_ETH_LEN + ROCE_IPV4_LEN + ROCE_UDP_LEN;
+
+    if (bth[0] == ROCE_CNP_OPCODE) {
+        g_assert_cmpmem(bth + 9, 3, "\0\0", 3);
+    }
+}
+
 /* Send frames of a host on its link, at most at the rate of the link. */
 static void transmit(Net *n, Host *h)
 {
@@ -336,6 +346,7 @@ static void transmit(Net *n, Host *h)
             memcpy(f->data + f->len, tx.iov[i].iov_base, tx.iov[i].iov_len);
             f->len += tx.iov[i].iov_len;
         }
+        check_cnp(f);
         roce_tx_done(h->e, &tx);
         h->free_at = n->now + wire_time(f->len);
         f->when = h->free_at + DELAY_NS;

@@ -355,6 +355,11 @@ static void test_spoilt_objects(void)
         { "type", { mwn, pdn, 1, key }, 4, 2, 3, "type=3," },
         { "type", { mwn, pdn, 1, key }, 4, 2, 2, "is not the device's" },
         { "key", { mwn, pdn, 1, key }, 4, 3, key ^ 0x100, "has rkey=" },
+        /* What the driver accepted, before what the device offers */
+        { "unknown feature",
+          { p->b.dev->features >> 32, p->b.dev->features, 0 }, 3, 1,
+          (uint32_t)p->b.dev->features | 1 << 5,
+          "the guest uses a feature (feature bit 5)" },
         trip_without_feature(p->b.dev, VIRTIO_RDMA_F_VERSION_1,
                              "shared receive queues in the migration stream, "
                              "but the driver did not accept version-1"),

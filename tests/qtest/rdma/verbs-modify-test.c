@@ -53,6 +53,24 @@ static void test_wide_values_are_cut(void)
     g_assert_cmpint(got.rnr_retry, ==, 7);
 }
 
+static void test_reset_forgets_attributes(void)
+{
+    g_autoptr(Verbs) v = verbs_new(NULL);
+    QRdmaQp *qp = new_qp(v);
+    RdmaQpAttr attr = qrdma_good_attr(qp, RDMA_QPS_INIT);
+    RdmaQpAttr got;
+
+    assert_ok(qrdma_modify_qp(qp, INIT, &attr));
+    attr.qp_state = RDMA_QPS_RTR;
+    attr.ah_attr.flow_label = 1;
+    assert_ok(qrdma_modify_qp(qp, RTR, &attr));
+    attr.qp_state = RDMA_QPS_RESET;
+    assert_ok(qrdma_modify_qp(qp, RDMA_QP_STATE, &attr));
+
+    assert_ok(qrdma_query_qp(qp, &got));
+    g_assert_cmphex(got.ah_attr.flow_label, ==, 0);
+}
+
 typedef struct Log {
     char *path;
     size_t seen;
@@ -126,6 +144,7 @@ static void test_refused(void)
 
 const QRdmaTest verbs_modify_tests[] = {
     { "wide-values-are-cut", test_wide_values_are_cut },
+    { "reset-forgets-attributes", test_reset_forgets_attributes },
     { "refused", test_refused },
     {}
 };
