@@ -307,9 +307,7 @@ uint64_t pvrdma_qp_send_pages(const RdmaQpInitAttr *init)
 /* The SQ and, unless the QP has an SRQ, the RQ; each begins on its own page. */
 uint64_t pvrdma_qp_pages(const RdmaQpInitAttr *init, uint32_t send_pages)
 {
-    uint64_t pages = STATE_PAGE;
-
-    pages += send_pages;
+    uint64_t pages = STATE_PAGE + (uint64_t)send_pages;
 
     if (!init->has_srq) {
         pages += pvrdma_ring_pages(init->cap.max_recv_wr,
