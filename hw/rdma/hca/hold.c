@@ -39,20 +39,15 @@ static void drop(RdmaHca *hca, RdmaHcaWq *wq, RdmaHcaHeld *held)
     g_free(held);
 }
 
-/*
- * Write a held completion, or drop it if its CQ is gone or in error. False if
- * the CQ enters its error state.
- */
-static bool release(RdmaHca *hca, RdmaHcaHeld *held)
+static void set_due(RdmaHca *hca, RdmaHcaHeld *held)
 {
     RdmaHcaCq *cq = rdma_hca_cq_get(hca, held->cqn);
-    RdmaWc wc = held->wc;
-    bool solicited = held->solicited;
 
-    drop(hca, queue_of(hca, &wc), held);
-    trace_rdma_hca_hold_release(hca->owner, wc.qp_num, wc.wr_id, wc.opcode);
-    return !cq || cq->error ||
-           rdma_hca_cq_complete(hca, cq, &wc, solicited);
+    if (cq) {
+        cq->n_reordered -= held->reorder;
+    }
+    held->reorder = false;
+    held->until = 0;
 }
 
 /*
@@ -67,30 +62,46 @@ static void release_soon(RdmaHca *hca, RdmaHcaWq *wq)
         if (!held->until) {
             break;
         }
-        held->until = 0;
+        set_due(hca, held);
     }
     rdma_hca_bh_schedule(hca);
 }
 
 /*
- * A completion of @wq was written to @cq: completions of other queues that were
- * to come after it are due.
+ * Completions of @wq are about to be written to @cq: completions of other
+ * queues that were to come after them are due, and rdma_hca_hold_run() writes
+ * these later. This walks all held completions, so call it once for a @wq, not
+ * for each completion.
  */
 static void release_reordered(RdmaHca *hca, RdmaHcaCq *cq, const RdmaHcaWq *wq)
 {
     RdmaHcaHeld *held;
 
-    if (!cq->n_reordered) {
+    if (!cq || !cq->n_reordered) {
         return;
     }
     QTAILQ_FOREACH(held, &hca->faults->held, next) {
-        RdmaHcaWq *other = queue_of(hca, &held->wc);
-
-        if (held->reorder && held->until && held->cqn == cq->cqn &&
-            other != wq) {
-            release_soon(hca, other);
+        if (held->reorder && held->cqn == cq->cqn &&
+            queue_of(hca, &held->wc) != wq) {
+            release_soon(hca, queue_of(hca, &held->wc));
         }
     }
+}
+
+/*
+ * Write a held completion, or drop it if its CQ is gone or in error. False if
+ * the CQ enters its error state.
+ */
+static bool release(RdmaHca *hca, RdmaHcaHeld *held)
+{
+    RdmaHcaCq *cq = rdma_hca_cq_get(hca, held->cqn);
+    RdmaWc wc = held->wc;
+    bool solicited = held->solicited;
+
+    drop(hca, queue_of(hca, &wc), held);
+    trace_rdma_hca_hold_release(hca->owner, wc.qp_num, wc.wr_id, wc.opcode);
+    return !cq || cq->error ||
+           rdma_hca_cq_complete(hca, cq, &wc, solicited);
 }
 
 static void hold(RdmaHca *hca, RdmaHcaCq *cq, const RdmaHcaHeld *held)
@@ -121,7 +132,6 @@ bool rdma_hca_hold_complete(RdmaHca *hca, RdmaHcaCq *cq,
         .solicited = solicited,
     };
     const RdmaHcaFault *f = NULL;
-    bool ok;
 
     if (!flushed && qp) {
         f = rdma_hca_fault_complete(hca, qp, wc);
@@ -134,6 +144,7 @@ bool rdma_hca_hold_complete(RdmaHca *hca, RdmaHcaCq *cq,
         release_soon(hca, wq);
     }
     if (cq->n_held >= cq->cqe || fs->n_held >= MAX_HELD) {
+        release_reordered(hca, cq, wq);
         if (last && !release(hca, QTAILQ_FIRST(&wq->held))) {
             return false;
         }
@@ -152,18 +163,19 @@ bool rdma_hca_hold_complete(RdmaHca *hca, RdmaHcaCq *cq,
         hold(hca, cq, &held);
         return !cq->error;
     }
-    ok = rdma_hca_cq_complete(hca, cq, wc, solicited);
     release_reordered(hca, cq, wq);
-    return ok;
+    return rdma_hca_cq_complete(hca, cq, wc, solicited);
 }
 
 RdmaHcaCq *rdma_hca_hold_run(RdmaHca *hca)
 {
     RdmaHcaHeld *held, *next;
+    const RdmaHcaWq *last = NULL;
     uint32_t left = MAX_PER_TURN;
 
     QTAILQ_FOREACH_SAFE(held, &hca->faults->held, next, next) {
         RdmaHcaCq *cq = rdma_hca_cq_get(hca, held->cqn);
+        const RdmaHcaWq *wq = queue_of(hca, &held->wc);
 
         if (!rdma_hca_fault_is_due(held->until)) {
             continue;
@@ -171,6 +183,10 @@ RdmaHcaCq *rdma_hca_hold_run(RdmaHca *hca)
         if (!left--) {
             rdma_hca_bh_schedule(hca);
             break;
+        }
+        if (wq != last) {
+            release_reordered(hca, cq, wq);
+            last = wq;
         }
         if (!release(hca, held)) {
             return cq;
@@ -181,9 +197,12 @@ RdmaHcaCq *rdma_hca_hold_run(RdmaHca *hca)
 
 bool rdma_hca_hold_write_recvs(RdmaHca *hca, RdmaHcaQp *qp)
 {
-    RdmaHcaHeld *held;
+    RdmaHcaHeld *held = QTAILQ_FIRST(&qp->rq.held);
     bool ok = true;
 
+    if (held) {
+        release_reordered(hca, rdma_hca_cq_get(hca, held->cqn), &qp->rq);
+    }
     while ((held = QTAILQ_FIRST(&qp->rq.held))) {
         rdma_work_pay(&hca->cmd_budget, RDMA_WORK_WR);
         ok &= release(hca, held);

@@ -441,6 +441,34 @@ static void test_reorder(NetKind kind)
     qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, NULL);
 }
 
+/*
+ * A reordered completion comes after the next one, even if a delay holds that
+ * one.
+ */
+static void test_reorder_and_delay(NetKind kind)
+{
+    NetPair p = fault_pair(kind);
+    QRdmaQp *qp = qrdma_create_qp(p.a.pd, p.a.scq, p.a.scq, RDMA_QPT_RC);
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND, 1, NULL);
+
+    assert_ok(qrdma_modify_qp_state(p.b.qp, RDMA_QPS_RESET));
+    qrdma_connect(qp, p.b.qp, NULL);
+    fault_add(p.a.dev, "'id': 'f', 'kind': 'completion-reorder', "
+              "'opcode': 'send', 'delay': 600000");
+    fault_add(p.a.dev, "'id': 'g', 'kind': 'completion-delay', "
+              "'opcode': 'recv', 'delay': 1000");
+    qrdma_recv(qp, 2, NULL);
+    net_post_recv(&p.b, 3, 0, 64);
+    qrdma_post_send(qp, &wr);
+    qrdma_wait_until(p.a.dev, fault_hits(p.a.dev, "f") == 1);
+    qrdma_post_send(p.b.qp, &wr);
+    qrdma_wait_until(p.a.dev, fault_hits(p.a.dev, "g") == 1);
+    qrdma_expect_none(p.a.scq);
+    net_clock_step(p.net, 1000 * QRDMA_MS);
+    qrdma_expect_wc(p.a.scq, 2, RDMA_WC_RECV, NULL);
+    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, NULL);
+}
+
 /* The port */
 
 static void expect_port(NetEnd *e, RdmaPortState state)
@@ -674,6 +702,7 @@ const NetTest net_fault_tests[] = {
     { "fault/delay-ends-in-err", test_delay_ends_in_err },
     { "fault/delay-of-many", test_delay_of_many },
     { "fault/reorder", test_reorder },
+    { "fault/reorder-and-delay", test_reorder_and_delay },
     { "fault/port-down", test_port_down },
     { "fault/selectors", test_selectors },
     { "fault/datagrams-by-peer", test_datagrams_by_peer },
