@@ -61,7 +61,7 @@ static void test_killed_peer_is_replaced(void)
     ShmNode b;
 
     /* A process that has left a socket behind */
-    close(shm_listen_as(2));
+    close(shm_listen_as(2, SOCK_SEQPACKET));
     b = shm_node_start(2, "");
     shm_reach(&a, &b);
     shm_exchange(&a, &b);
@@ -82,6 +82,34 @@ static void test_name_of_another_port(void)
     shm_node_stop(&c);
     g_assert_true(g_file_test(path, G_FILE_TEST_EXISTS));
     shm_exchange(&a, &b);
+}
+
+/* The port must not remove a socket if it cannot know that it is stale. */
+static void test_socket_that_may_be_in_use(void)
+{
+    static const struct {
+        int type;
+        rlim_t files;
+    } cases[] = {
+        { SOCK_SEQPACKET, 1024 },
+        { SOCK_SEQPACKET, 3 },
+        { SOCK_STREAM, 1024 },
+    };
+    g_autofree char *path = shm_node_path(2);
+
+    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+        g_auto(ShmNode) n = shm_node_start(2, "");
+        int listener;
+
+        qtest_qmp_assert_success(n.host->qts, "{'execute': 'stop'}");
+        listener = shm_listen_as(2, cases[i].type);
+        shm_limit_files(&n, cases[i].files);
+        qtest_qmp_assert_success(n.host->qts, "{'execute': 'cont'}");
+        shm_limit_files(&n, 1024);
+        g_assert_true(g_file_test(path, G_FILE_TEST_EXISTS));
+        close(listener);
+    }
+    g_unlink(path);
 }
 
 /* Addresses without a port leave room for others. */
@@ -135,6 +163,7 @@ static const QRdmaTest port_tests[] = {
     { "stopped-vm-is-not-there", test_stopped_vm_is_not_there },
     { "killed-peer-is-replaced", test_killed_peer_is_replaced },
     { "name-of-another-port", test_name_of_another_port },
+    { "socket-that-may-be-in-use", test_socket_that_may_be_in_use },
     { "many-addresses", test_many_addresses },
     { "bad-directories", test_bad_directories },
     { "polling-for-too-long", test_polling_for_too_long },

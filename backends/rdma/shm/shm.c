@@ -17,7 +17,7 @@ bool rdma_roce_shm_check_dir(const char *dir, Error **errp)
 
     if (strlen(path) >= sizeof(un.sun_path)) {
         error_setg(errp, "'%s' is too long for sockets in it: take a directory "
-                   "whose path has at most %zu characters", dir,
+                   "whose path has at most %zu bytes", dir,
                    sizeof(un.sun_path) - 1 - (strlen(path) - strlen(dir)));
         return false;
     }
@@ -143,23 +143,34 @@ void rdma_roce_shm_free(RdmaRoceShm *shm)
     }
 }
 
-/* Remove a stale socket at @path. False: another port listens there. */
+/*
+ * Remove a stale socket at @path: one that no process listens at. False: the
+ * path may be in use.
+ */
 static bool take_path(RdmaRoceShm *shm, const char *path)
 {
     struct sockaddr_un un;
     int fd = rdma_roce_shm_new_socket();
-    bool used;
+    int err;
 
     rdma_roce_shm_set_address(&un, path);
-    used = fd >= 0 && (connect(fd, (struct sockaddr *)&un, sizeof(un)) == 0 ||
-                       errno == EAGAIN);
+    err = fd < 0 || connect(fd, (struct sockaddr *)&un, sizeof(un)) < 0
+          ? errno : 0;
     rdma_roce_shm_close_socket(shm, &fd);
-    if (used) {
+    switch (err) {
+    case ECONNREFUSED:
+        unlink(path);
+        return true;
+    case ENOENT:
+        return true;
+    case 0:
+    case EAGAIN:
         shm_warn(shm, "listen", path, "another port is there");
         return false;
+    default:
+        shm_warn(shm, "listen", path, strerror(err));
+        return false;
     }
-    unlink(path);
-    return true;
 }
 
 static int listen_at(RdmaRoceShm *shm, const char *path)

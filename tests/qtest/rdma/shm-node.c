@@ -56,6 +56,16 @@ char *shm_node_path(int id)
     return g_strdup_printf("%s/" MAC, shm_dir, id);
 }
 
+void shm_limit_files(ShmNode *n, rlim_t files)
+{
+    struct rlimit limit;
+    int pid = qtest_pid(n->host->qts);
+
+    g_assert_cmpint(prlimit(pid, RLIMIT_NOFILE, NULL, &limit), ==, 0);
+    limit.rlim_cur = MIN(files, limit.rlim_max);
+    g_assert_cmpint(prlimit(pid, RLIMIT_NOFILE, &limit, NULL), ==, 0);
+}
+
 uint64_t shm_frames(ShmNode *n, const char *which)
 {
     return qrdma_qom_get(n->host->qts, "/objects/r0", which);
@@ -244,10 +254,10 @@ void shm_assert_cut_off(int fd)
     } while (recv(fd, buf, sizeof(buf), 0) > 0);
 }
 
-int shm_listen_as(int id)
+int shm_listen_as(int id, int type)
 {
     struct sockaddr_un un = shm_address_of(id);
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
 
     g_unlink(un.sun_path);
     g_assert_cmpint(bind(fd, (struct sockaddr *)&un, sizeof(un)), ==, 0);

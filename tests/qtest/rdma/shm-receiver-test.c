@@ -19,7 +19,7 @@ static Link link_start(const char *options)
     Link l = { .a = shm_node_start(1, options) };
 
     l.b = shm_node_start(2, NULL);
-    l.listener = shm_listen_as(2);
+    l.listener = shm_listen_as(2, SOCK_SEQPACKET);
     return l;
 }
 

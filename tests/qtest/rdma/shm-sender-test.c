@@ -5,7 +5,6 @@
 #include "qemu/osdep.h"
 #include <poll.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include "qemu/bswap.h"
 #include "shm-test.h"
 
@@ -236,16 +235,6 @@ static void test_too_many_senders(void)
     }
 }
 
-static void limit_files(ShmNode *n, rlim_t files)
-{
-    struct rlimit limit;
-    int pid = qtest_pid(n->host->qts);
-
-    g_assert_cmpint(prlimit(pid, RLIMIT_NOFILE, NULL, &limit), ==, 0);
-    limit.rlim_cur = MIN(files, limit.rlim_max);
-    g_assert_cmpint(prlimit(pid, RLIMIT_NOFILE, &limit, NULL), ==, 0);
-}
-
 /* Without a descriptor left the port accepts no peer, until there is one. */
 static void test_no_descriptors_for_a_while(void)
 {
@@ -256,10 +245,10 @@ static void test_no_descriptors_for_a_while(void)
     g_auto(ShmRing) r = {};
 
     size = catch_frame(&a, frame);
-    limit_files(&a, 3);
+    shm_limit_files(&a, 3);
     fd.fd = shm_connect_to(1);
     g_assert_cmpint(poll(&fd, 1, 100), ==, 0);
-    limit_files(&a, 1024);
+    shm_limit_files(&a, 1024);
     g_assert_cmpint(poll(&fd, 1, SOON_MS), ==, 1);
     close(fd.fd);
     r = shm_sender_new(1);

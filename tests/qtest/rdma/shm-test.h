@@ -7,6 +7,7 @@
 #ifndef TESTS_RDMA_SHM_TEST_H
 #define TESTS_RDMA_SHM_TEST_H
 
+#include <sys/resource.h>
 #include <sys/un.h>
 #include "libqos/virtio-rdma.h"
 #include "rdma/wire.h"
@@ -59,10 +60,12 @@ ShmNode shm_node_start(int id, const char *options);
 void shm_node_stop(ShmNode *n);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ShmNode, shm_node_stop)
 /* The socket of port @id */
+/* Set how many descriptors the QEMU of @n may have. */
+void shm_limit_files(ShmNode *n, rlim_t files);
 char *shm_node_path(int id);
 struct sockaddr_un shm_address_of(int id);
 /* Listen at the socket of port @id instead of the port. */
-int shm_listen_as(int id);
+int shm_listen_as(int id, int type);
 
 /* The property shm-tx-frames or shm-rx-frames */
 uint64_t shm_frames(ShmNode *n, const char *which);
