@@ -27,6 +27,15 @@ bool rdma_hca_check_props(const RdmaHcaProp *props, size_t n, Error **errp)
     return true;
 }
 
+void rdma_hca_describe_props(ObjectClass *klass, const RdmaHcaPropText *texts,
+                             size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        object_class_property_set_description(klass, texts[i].name,
+                                              texts[i].text);
+    }
+}
+
 bool rdma_hca_check_range(const char *field, uint64_t value, uint64_t min,
                           uint64_t max)
 {

@@ -31,10 +31,7 @@ static const Property properties[] = {
     DEFINE_PROP_STRING("allowed-gids", Pvrdma, conf.allowed_gids),
 };
 
-static const struct {
-    const char *name;
-    const char *text;
-} texts[] = {
+static const RdmaHcaPropText texts[] = {
     { "netdev", "ID of the netdev for RoCEv2 frames, that of the vmxnet3" },
     { "rdmadev", "ID of an RDMA backend, instead of netdev" },
     { "mac", "MAC address of the port (with netdev; by default the NIC's)" },
@@ -109,8 +106,5 @@ bool pvrdma_limits_check(const Pvrdma *s, Error **errp)
 void pvrdma_props_init(ObjectClass *klass)
 {
     device_class_set_props(DEVICE_CLASS(klass), properties);
-    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-        object_class_property_set_description(klass, texts[i].name,
-                                              texts[i].text);
-    }
+    rdma_hca_describe_props(klass, texts, ARRAY_SIZE(texts));
 }

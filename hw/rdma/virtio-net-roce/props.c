@@ -24,10 +24,7 @@ static const Property properties[] = {
     DEFINE_PROP_STRING("allowed-gids", NetRoce, conf.allowed_gids),
 };
 
-static const struct {
-    const char *name;
-    const char *text;
-} texts[] = {
+static const RdmaHcaPropText texts[] = {
     { "netdev", "ID of the netdev for all frames, also those of RoCEv2" },
     { "mac", "MAC address of the NIC, and of the port" },
     { "host_mtu", "MTU of the NIC in bytes of IP packet (576-65535)" },
@@ -76,8 +73,5 @@ bool net_roce_conf_check(NetRoce *s, Error **errp)
 void net_roce_props_init(ObjectClass *klass)
 {
     device_class_set_props(DEVICE_CLASS(klass), properties);
-    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-        object_class_property_set_description(klass, texts[i].name,
-                                              texts[i].text);
-    }
+    rdma_hca_describe_props(klass, texts, ARRAY_SIZE(texts));
 }

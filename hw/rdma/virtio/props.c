@@ -142,10 +142,7 @@ static const Property virtio_rdma_properties[] = {
     FEATURE("direct", DIRECT),
 };
 
-static const struct {
-    const char *name;
-    const char *text;
-} property_texts[] = {
+static const RdmaHcaPropText texts[] = {
     { "netdev", "ID of the netdev for RoCEv2 frames; a NIC may share it" },
     { "rdmadev", "ID of an RDMA backend, instead of netdev" },
     { "iothread", "ID of the iothread that queues and engine work in; by "
@@ -188,10 +185,7 @@ static char *get_version(Object *obj, Error **errp)
 void virtio_rdma_props_init(ObjectClass *klass)
 {
     device_class_set_props(DEVICE_CLASS(klass), virtio_rdma_properties);
-    for (size_t i = 0; i < ARRAY_SIZE(property_texts); i++) {
-        object_class_property_set_description(klass, property_texts[i].name,
-                                              property_texts[i].text);
-    }
+    rdma_hca_describe_props(klass, texts, ARRAY_SIZE(texts));
     object_class_property_add_str(klass, "version", get_version, NULL);
     object_class_property_set_description(klass, "version",
         "version of the device; driver and provider have the same one");

@@ -270,6 +270,16 @@ typedef struct RdmaHcaProp {
 /* Check @n properties, in this order. */
 bool rdma_hca_check_props(const RdmaHcaProp *props, size_t n, Error **errp);
 
+/* A property, and its meaning for "-device TYPE,help" */
+typedef struct RdmaHcaPropText {
+    const char *name;
+    const char *text;
+} RdmaHcaPropText;
+
+/* Set the descriptions of @n properties of the class. */
+void rdma_hca_describe_props(ObjectClass *klass, const RdmaHcaPropText *texts,
+                             size_t n);
+
 /* The following functions log a guest error. */
 
 /* Is @value at least @min and at most @max? */
