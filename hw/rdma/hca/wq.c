@@ -9,6 +9,11 @@
 /* The first size of RdmaHcaWq.inflight */
 #define MIN_INFLIGHT_ROOM 16
 
+const char *rdma_hca_wq_owner(const RdmaHcaWq *wq)
+{
+    return wq->kind == RDMA_SRQ ? "SRQ" : "QP";
+}
+
 RdmaHcaInflight *rdma_hca_wq_inflight(const RdmaHcaWq *wq, uint32_t i)
 {
     return &wq->inflight[(wq->head + i) & (wq->inflight_room - 1)];

@@ -95,8 +95,8 @@ static bool poll(Pvrdma *s, RdmaHcaWq *wq)
             qemu_log_mask(LOG_GUEST_ERROR, "pvrdma: %s %u: the tail of a ring "
                           "of %u entries, which the device has read up to %u, "
                           "is not in RAM or out of range\n",
-                          wq->kind == RDMA_SRQ ? "SRQ" : "QP", wq->id,
-                          ring->size, ring->index & (2 * ring->size - 1));
+                          rdma_hca_wq_owner(wq), wq->id, ring->size,
+                          ring->index & (2 * ring->size - 1));
             rdma_hca_wq_break(&s->hca, wq);
         }
     }
@@ -119,7 +119,7 @@ static bool take(RdmaHca *hca, RdmaHcaWq *wq, uint32_t *place)
     if (!rdma_hca_read_ram(pvrdma_ram(s), element(ring, ring->index), s->wqe,
                            ring->stride)) {
         qemu_log_mask(LOG_GUEST_ERROR, "pvrdma: %s %u: a WQE is not in RAM\n",
-                      wq->kind == RDMA_SRQ ? "SRQ" : "QP", wq->id);
+                      rdma_hca_wq_owner(wq), wq->id);
         rdma_hca_wq_break(hca, wq);
         return false;
     }
@@ -225,8 +225,8 @@ void pvrdma_decode_recv(RdmaHca *hca, RdmaHcaWq *wq, RdmaRecvWr *wr)
 
     if (!pvrdma_get_recv(wqe, wq->max_sge, hca->sge, wr)) {
         qemu_log_mask(LOG_GUEST_ERROR, "pvrdma: %s %u: bad receive WQE: "
-                      "num_sge %u\n", wq->kind == RDMA_SRQ ? "SRQ" : "QP",
-                      wq->id, le32_to_cpu(wqe->num_sge));
+                      "num_sge %u\n", rdma_hca_wq_owner(wq), wq->id,
+                      le32_to_cpu(wqe->num_sge));
         wr->status = RDMA_WC_LOC_QP_OP_ERR;
     }
 }

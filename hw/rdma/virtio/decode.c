@@ -127,8 +127,8 @@ void virtio_rdma_decode_recv(RdmaHca *hca, RdmaHcaWq *wq, RdmaRecvWr *wr)
         !get_sges(s, wq->max_sge, wr->num_sge, fixed, t->len)) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %s %u: bad receive WQE "
                       "of %zu bytes (%zu or more): num_sge %u\n",
-                      wq->kind == RDMA_SRQ ? "SRQ" : "QP", wq->id, t->len,
-                      fixed, wr->num_sge);
+                      rdma_hca_wq_owner(wq), wq->id, t->len, fixed,
+                      wr->num_sge);
         wr->status = RDMA_WC_LOC_QP_OP_ERR;
         wr->num_sge = 0;
     } else {

@@ -88,8 +88,9 @@ static bool is_event_vq(VirtIORdma *s, uint32_t n)
 
 static void reset_wq(VirtIORdma *s, RdmaHcaWq *wq)
 {
-    bool is_srq = wq->kind == RDMA_SRQ;
-    RdmaHcaQp *qp = is_srq ? NULL : rdma_hca_table_get(&s->hca.qps, wq->id);
+    const char *owner = rdma_hca_wq_owner(wq);
+    RdmaHcaQp *qp = wq->kind == RDMA_SRQ
+                    ? NULL : rdma_hca_table_get(&s->hca.qps, wq->id);
     bool lost = rdma_hca_wq_forget(&s->hca, wq);
 
     virtio_rdma_wq(wq)->ndescs = 0;
@@ -98,8 +99,7 @@ static void reset_wq(VirtIORdma *s, RdmaHcaWq *wq)
         return;
     }
     qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: virtqueue of %s %u was reset "
-                  "before the %s was destroyed\n", is_srq ? "SRQ" : "QP",
-                  wq->id, is_srq ? "SRQ" : "QP");
+                  "before the %s was destroyed\n", owner, wq->id, owner);
     if (qp) {
         rdma_hca_qp_fail(&s->hca, qp);
     } else {

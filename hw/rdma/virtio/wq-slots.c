@@ -134,13 +134,15 @@ static bool poll_producer(VirtIORdma *s, RdmaHcaWq *wq)
     }
     if (!rdma_hca_load_word(rdma_hca_ram(&s->hca), slots->producer,
                             &producer)) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: the counters of a direct "
-                      "queue are not in RAM any more\n");
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %s %u: the counters of a "
+                      "direct queue are not in RAM any more\n",
+                      rdma_hca_wq_owner(wq), wq->id);
         rdma_hca_wq_break(&s->hca, wq);
     } else if (producer - slots->taken > slots->depth) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: the producer of a direct "
-                      "queue moves from %u to %u, but it has %u slots\n",
-                      slots->taken, producer, slots->depth);
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %s %u: the producer of a "
+                      "direct queue moves from %u to %u, but it has %u slots\n",
+                      rdma_hca_wq_owner(wq), wq->id, slots->taken, producer,
+                      slots->depth);
         rdma_hca_wq_break(&s->hca, wq);
     } else {
         slots->seen = producer;

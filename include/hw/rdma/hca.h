@@ -451,6 +451,8 @@ RdmaWcStatus rdma_hca_sq_read_reg(RdmaHca *hca, RdmaHcaQp *qp,
 
 /* wq.c: work queues */
 
+/* The kind of object that wq->id identifies, for messages: "QP" or "SRQ" */
+const char *rdma_hca_wq_owner(const RdmaHcaWq *wq);
 /* The @i-th oldest WQE in flight; @i is less than wq->count. */
 RdmaHcaInflight *rdma_hca_wq_inflight(const RdmaHcaWq *wq, uint32_t i);
 /*
