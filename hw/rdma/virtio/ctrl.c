@@ -178,9 +178,10 @@ static bool have_cmd(VirtIORdma *s, uint8_t cmd)
         return false;
     }
     if (!has(s, commands[cmd].need)) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %s: the device does not "
-                      "have the command, or only with F_DIRECT\n",
-                      commands[cmd].name);
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %s: %s\n",
+                      commands[cmd].name, commands[cmd].need == NEED_DIRECT ?
+                      "the driver did not accept F_DIRECT" :
+                      "this device does not have the command");
         return false;
     }
     return true;

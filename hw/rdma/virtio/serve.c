@@ -206,7 +206,7 @@ void virtio_rdma_doorbell(VirtIORdma *s, uint32_t page, uint32_t value)
     if (!virtio_rdma_active(s) || (!qp && !srq)) {
         return;
     }
-    trace_virtio_rdma_doorbell(s, page, value);
+    trace_virtio_rdma_doorbell(s, page, is_srq, id);
     if (qp) {
         ring_direct_qp(s, qp);
     } else {
