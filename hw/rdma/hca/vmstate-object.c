@@ -128,7 +128,8 @@ static bool check_mw(RdmaHca *hca, const RdmaHcaMr *mw)
 
     return CHECK_PD(mw, pdn) &&
            AT_MOST(mw, mw_type, RDMA_MW_TYPE_2) &&
-           CHECK(mw, rkey, mw->rkey >> 8 == mw->mrn, "its number << 8") &&
+           CHECK(mw, rkey, mw->rkey >> 8 == mw->mrn,
+                 "its number << 8, plus 0 to 255") &&
            AT_MOST(mw, npages, 0) &&
            AT_MOST(mw, pending, 0) &&
            rdma_hca_record_max(r, "windows up to it", hca->n_mws + 1,
@@ -144,7 +145,8 @@ static bool check_mr(RdmaHca *hca, const RdmaHcaRecord *r, const RdmaHcaMr *mr)
     }
     return CHECK_PD(mr, pdn) &&
            AT_MOST(mr, type, RDMA_MR_FAST_REG) &&
-           CHECK(mr, key, mr->key >> 8 == r->id, "its number << 8") &&
+           CHECK(mr, key, mr->key >> 8 == r->id,
+                 "its number << 8, plus 0 to 255") &&
            CHECK(mr, rkey, !mr->rkey || mr->rkey == mr->key, "0 or the key") &&
            AT_MOST(mr, max_pages, fast_reg ? RDMA_HCA_MAX_PAGE_LIST : 0) &&
            AT_MOST(mr, pending, mr->max_pages) &&
