@@ -17,9 +17,6 @@ QEMU_BUILD_BUG_ON(offsetof(RdmaSge, length) !=
                   offsetof(struct ibv_sge, length));
 QEMU_BUILD_BUG_ON(offsetof(RdmaSge, lkey) != offsetof(struct ibv_sge, lkey));
 
-/* A Q_Key with this bit stands for that of the sending QP (IBTA 10.2.5). */
-#define QKEY_OWN 0x80000000u
-
 /*
  * There is no room while a job moves the QP to ERR or RESET: the host's QP may
  * be there already. Not every device flushes posts in ERR or refuses those in
@@ -205,8 +202,8 @@ static RdmaWcStatus translate_send(RdmaVerbs *v, VerbsQp *qp,
     }
     h->wr.ud.ah = verbs_ah_host(ah);
     h->wr.ud.remote_qpn = wr->wr.ud.remote_qpn;
-    /* rxe does not know QKEY_OWN. */
-    h->wr.ud.remote_qkey = wr->wr.ud.remote_qkey & QKEY_OWN
+    /* rxe does not know controlled Q_Keys. */
+    h->wr.ud.remote_qkey = wr->wr.ud.remote_qkey & RDMA_QKEY_CONTROLLED
                            ? qp->set_attr.qkey : wr->wr.ud.remote_qkey;
     return RDMA_WC_SUCCESS;
 }
