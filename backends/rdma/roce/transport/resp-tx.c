@@ -119,28 +119,19 @@ static bool build_read_response(RoceQp *qp, int64_t now, RoceResource *r,
     return true;
 }
 
-static void build_atomic_response(RoceQp *qp, int64_t now, RoceResource *r,
-                                  RoceTx *tx)
+/*
+ * Build the response to an atomic, or to a FLUSH or ATOMIC WRITE, which is a
+ * READ response without data (A19).
+ */
+static void build_short_response(RoceQp *qp, int64_t now, RoceResource *r,
+                                 RoceTx *tx)
 {
-    tx->bth.opcode = ROCE_ATOMIC_ACKNOWLEDGE;
+    tx->bth.opcode = r->type == ROCE_RES_ATOMIC ? ROCE_ATOMIC_ACKNOWLEDGE
+                                                : ROCE_READ_RESP_ONLY;
     tx->bth.psn = r->psn;
     tx->bth.aeth.syndrome = roce_credit_syndrome(qp, now);
     tx->bth.aeth.msn = r->msn;
     tx->bth.atomic_ack = r->result;
-    r->pending = false;
-    r->first = false;
-}
-
-/*
- * The response to a FLUSH or ATOMIC WRITE: a READ response without data (A19)
- */
-static void build_placement_response(RoceQp *qp, int64_t now,
-                                     RoceResource *r, RoceTx *tx)
-{
-    tx->bth.opcode = ROCE_READ_RESP_ONLY;
-    tx->bth.psn = r->psn;
-    tx->bth.aeth.syndrome = roce_credit_syndrome(qp, now);
-    tx->bth.aeth.msn = r->msn;
     r->pending = false;
     r->first = false;
 }
@@ -185,11 +176,9 @@ bool roce_resp_tx(RoceQp *qp, int64_t now, RoceTx *tx)
     while ((r = roce_resp_next(qp))) {
         switch (r->type) {
         case ROCE_RES_ATOMIC:
-            build_atomic_response(qp, now, r, tx);
-            return true;
         case ROCE_RES_ATOMIC_WRITE:
         case ROCE_RES_FLUSH:
-            build_placement_response(qp, now, r, tx);
+            build_short_response(qp, now, r, tx);
             return true;
         default:
             if (build_read_response(qp, now, r, tx)) {
