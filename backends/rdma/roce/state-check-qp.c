@@ -41,8 +41,9 @@ static char *check_path(const RoceEngine *e, const RoceQpImage *image)
               "sgid_index %u is not below %u, the length of the GID table",
               av->sgid_index, e->config.gid_table_len);
     REFUSE_UNLESS(av, port_num, RDMA_PORT_NUM);
-    REFUSE_IF(av->flow_label > 0xfffff, "flow_label 0x%x exceeds 0xfffff",
-              av->flow_label);
+    REFUSE_IF(av->flow_label > RDMA_FLOW_LABEL_MASK,
+              "flow_label 0x%x exceeds 0x%x", av->flow_label,
+              RDMA_FLOW_LABEL_MASK);
     REFUSE_IF(roce_gid_is_zero(av->dgid), "dgid is zero");
     REFUSE_IF(rdma_gid_is_multicast(av->dgid),
               "dgid 0x%02x%02x...%02x%02x%02x%02x is a multicast GID",
@@ -61,10 +62,10 @@ static char *check_attr(const RoceEngine *e, const RoceQpImage *image)
               "qp_state %u (SQE) is not one of type RC", attr->qp_state);
     REFUSE_ABOVE(attr, path_mtu, RDMA_MTU_4096);
     REFUSE_NOT_24_BITS(attr, dest_qp_num);
-    REFUSE_ABOVE(attr, timeout, 31);
-    REFUSE_ABOVE(attr, min_rnr_timer, 31);
-    REFUSE_ABOVE(attr, retry_cnt, 7);
-    REFUSE_ABOVE(attr, rnr_retry, 7);
+    REFUSE_ABOVE(attr, timeout, RDMA_MAX_TIMEOUT);
+    REFUSE_ABOVE(attr, min_rnr_timer, RDMA_RNR_TIMER_MASK);
+    REFUSE_ABOVE(attr, retry_cnt, RDMA_MAX_RETRIES);
+    REFUSE_ABOVE(attr, rnr_retry, RDMA_MAX_RETRIES);
     REFUSE_ABOVE(attr, max_rd_atomic, e->config.max_rd_atomic);
     REFUSE_ABOVE(attr, max_dest_rd_atomic, e->config.max_rd_atomic);
     REFUSE_UNLESS(attr, pkey_index, 0);

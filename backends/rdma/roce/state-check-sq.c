@@ -324,8 +324,8 @@ char *roce_check_sq(const RoceQpImage *image)
               sq->started - sq->cons, name);
     REFUSE_AS(check_psns(sq));
     REFUSE_ABOVE(sq, unrequested, ROCE_ACK_INTERVAL - 1);
-    REFUSE_ABOVE(sq, retries, 7);
-    REFUSE_ABOVE(sq, rnr_retries, 7);
+    REFUSE_ABOVE(sq, retries, RDMA_MAX_RETRIES);
+    REFUSE_ABOVE(sq, rnr_retries, RDMA_MAX_RETRIES);
     REFUSE_NOT_BOOL(sq, seq_error_handled);
     REFUSE_NOT_BOOL(sq, rnr_wait);
     REFUSE_NOT_BOOL(sq, draining);
