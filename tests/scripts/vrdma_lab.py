@@ -22,7 +22,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(TOOL))
 
 from guestkit.paths import LabError    # noqa: E402
-from vrdma_lab import guests, installed, network, plan, taps    # noqa: E402
+from vrdma_lab import (    # noqa: E402
+    guests, installed, keeper, network, place, plan, taps)
 from vrdma_lab.plan import Plan    # noqa: E402
 
 
@@ -42,6 +43,60 @@ class Impairments(unittest.TestCase):
                      'rate=5kb', 'lost=1%', 'seed=x', ''):
             with self.assertRaisesRegex(LabError, 'impair ' + spec):
                 network.parse(spec)
+
+
+class Gone(unittest.TestCase):
+    """Requests to a lab whose guests have ended."""
+
+    def setUp(self):
+        base = tempfile.TemporaryDirectory(prefix='lab-')
+        self.addCleanup(base.cleanup)
+        patch = mock.patch.dict(os.environ, XDG_RUNTIME_DIR=base.name)
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.keeper = keeper.Keeper(place.Place('gone'), Plan(2))
+        net = network.Network(self.keeper.plan, base.name, None)
+        self.addCleanup(lambda: [end.close() for end in net.ends])
+        self.keeper.networks = [net]
+        self.keeper.guests = {
+            number: mock.Mock(index=number, fate=None) for number in (1, 2)}
+        net.guests = self.keeper.guests
+
+    def end(self, number):
+        self.keeper.guests[number].fate = 'QEMU was killed by SIGKILL'
+
+    def impair(self, *guests):
+        """The answer of the keeper."""
+        wire = mock.Mock()
+        self.keeper.do_impair(wire, {'guests': [*guests], 'adapter': None,
+                                     'spec': 'loss=1%'})
+        return wire.send.call_args.kwargs['done']
+
+    def test_capture_needs_a_running_guest(self):
+        net = self.keeper.networks[0]
+        self.end(1)
+        net.start_capture('file')
+        self.keeper.guests[2].qmp.assert_called_once()
+        net.capture = None
+        self.end(2)
+        with self.assertRaisesRegex(
+                LabError, 'pcap: no guest runs .*guest 1: QEMU was killed by '
+                'SIGKILL, guest 2: .*vrdma-lab down'):
+            net.start_capture('file')
+
+    def test_impairments_need_a_running_guest(self):
+        self.end(2)
+        self.assertEqual(self.impair(), 'to guest 1: loss=1%')
+        for guests in (2,), (1, 2):
+            self.keeper.guests[1].qmp.reset_mock()
+            with self.assertRaisesRegex(LabError,
+                                        'guest 2: QEMU was killed by SIGKILL'):
+                self.impair(*guests)
+            self.keeper.guests[1].qmp.assert_not_called()
+        self.end(1)
+        with self.assertRaisesRegex(
+                LabError, 'impair: no guest runs .*vrdma-lab down'):
+            self.impair()
 
 
 class Bridges(unittest.TestCase):

@@ -21,7 +21,7 @@ from guestkit.paths import LabError
 from . import images, installed
 from .diskguest import DiskGuest
 from .guests import LabGuest
-from .network import Network
+from .network import Network, all_gone
 from .session import Run, Shell, Wire
 
 SHELL_ENDS = 10     # seconds until a shell has ended without its client
@@ -190,8 +190,12 @@ class Keeper:
                                  for path, size in found))
 
     def do_impair(self, wire, request):
-        """Impair frames to the adapter in the request, or else to all."""
-        guests = [g for g in self.chosen(request['guests']) if not g.fate]
+        """Impair frames to the adapter in the request, or else to all. A
+        guest that the request names has to run."""
+        guests = [self.alive(number) for number in request['guests']] or \
+            [g for g in self.guests.values() if not g.fate]
+        if not guests:
+            raise LabError(all_gone('impair', self.guests.values()))
         networks = [self.network(request['adapter'])] \
             if request['adapter'] is not None else self.networks
         with self.lock:

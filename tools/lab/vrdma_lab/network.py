@@ -79,6 +79,13 @@ def parse(spec):
     return values | seed
 
 
+def all_gone(command, guests):
+    """The error of a command that needs a running guest."""
+    fates = ', '.join(f'guest {guest.index}: {guest.fate}' for guest in guests)
+    return f'{command}: no guest runs ({fates}): run "vrdma-lab down", then ' \
+        '"vrdma-lab up"'
+
+
 class Network:
     """The network of one adapter of each guest, that with this number."""
 
@@ -140,7 +147,10 @@ class Network:
         """(guest or hub, netdev) that all frames pass."""
         if self.hub:
             return self.hub, 'h0'
-        return next(g for g in self.guests.values() if not g.fate), self.name
+        running = [g for g in self.guests.values() if not g.fate]
+        if not running:
+            raise LabError(all_gone('pcap', self.guests.values()))
+        return running[0], self.name
 
     def _passes_filters(self, what):
         if self.plan.wire == 'shm':
