@@ -76,6 +76,23 @@ class Places(unittest.TestCase):
                 with self.assertRaisesRegex(LabError, 'TMPDIR'):
                     place.base()
 
+    def test_sockets_of_the_longest_lab_fit_in_the_longest_directory(self):
+        top = Path(self.base, 'x')
+        while True:
+            top.mkdir()
+            with mock.patch.dict(os.environ, XDG_RUNTIME_DIR=str(top)):
+                try:
+                    its = place.Place('n' * place.NAME_MAX)
+                except LabError as e:
+                    self.assertRegex(str(e), 'has 73 bytes, .*at most 72')
+                    break
+            its.directory.mkdir(parents=True)
+            # --wire shm has a socket with the adapter's MAC address as name.
+            for name in '52:54:00:00:01:01', 'control', 'port999':
+                with socket.socket(socket.AF_UNIX) as sock:
+                    sock.bind(str(its.directory / name))
+            top = top.with_name(top.name + 'x')
+
     def test_clients_can_connect_when_a_lab_says_that_it_is_up(self):
         here = place.Place('here')
         held = here.take()

@@ -20,8 +20,14 @@ from pathlib import Path
 
 from guestkit.paths import LabError
 
-# A Unix socket's address has at most 107 bytes, a name in the directory 24
-LONGEST = 80
+NAME_MAX = 16       # of a lab
+# Bytes of sun_path, without the terminating 0
+SOCKET_PATH_MAX = 107
+# The longest name of a socket in a lab's directory: with --wire shm, QEMU
+# names a socket after the MAC address of its adapter.
+LONGEST_SOCKET = '52:54:00:00:00:00'
+# Bytes of the path of all labs' directory
+BASE_MAX = SOCKET_PATH_MAX - len(f'/{"x" * NAME_MAX}/{LONGEST_SOCKET}')
 KINDS = {'directory': stat.S_ISDIR, 'file': stat.S_ISREG,
          'socket': stat.S_ISSOCK}
 ELSEWHERE = 'set XDG_RUNTIME_DIR or TMPDIR to a directory of yours'
@@ -81,9 +87,14 @@ def base():
     else:
         path = Path(tempfile.gettempdir()).resolve() / \
             f'vrdma-lab-{os.getuid()}'
-    if len(str(path)) > LONGEST or ',' in str(path):
-        raise LabError(f'{path} is too long for sockets, or has a comma: set '
-                       'XDG_RUNTIME_DIR or TMPDIR to another directory')
+    length = len(os.fsencode(path))
+    if length > BASE_MAX:
+        raise LabError(f'{path} has {length} bytes, and sockets in it allow '
+                       f'at most {BASE_MAX}: set XDG_RUNTIME_DIR or TMPDIR to '
+                       'a directory with a shorter path')
+    if ',' in str(path):
+        raise LabError(f'{path} has a comma, which separates options of QEMU: '
+                       'set XDG_RUNTIME_DIR or TMPDIR to another directory')
     _require_lasting(path)
     if os.path.lexists(path):
         require_own(path, 'directory')
@@ -92,9 +103,11 @@ def base():
 
 class Place:
     def __init__(self, name):
-        if not re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.-]{0,15}', name):
+        if not re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.-]*', name) or \
+                len(name) > NAME_MAX:
             raise LabError(f'"{name}" cannot be the name of a lab: take at '
-                           'most 16 letters, digits and any of "_.-"')
+                           f'most {NAME_MAX} letters, digits and any of '
+                           '"_.-", with a letter or digit first')
         self.name = name
         self.base = base()
         self.directory = self.base / name
