@@ -121,6 +121,29 @@ class CommandLine(unittest.TestCase):
                           self.parse('qmp', '1', 'x', text))
 
 
+class Names(unittest.TestCase):
+    def setUp(self):
+        patch = mock.patch.dict(os.environ)
+        patch.start()
+        self.addCleanup(patch.stop)
+        os.environ.pop('VRDMA_LAB', None)
+
+    @staticmethod
+    def chosen(*words):
+        """The name of the lab, and whether the user chose it."""
+        with mock.patch.object(cli, 'do_status') as status:
+            cli.main([*words, 'status'])
+        args = status.call_args.args[0]
+        return args.name, args.named
+
+    def test_status_shows_only_a_lab_that_the_user_chose(self):
+        self.assertEqual(self.chosen(), ('default', False))
+        self.assertEqual(self.chosen('--name', 'a'), ('a', True))
+        os.environ['VRDMA_LAB'] = 'b'
+        self.assertEqual(self.chosen(), ('b', True))
+        self.assertEqual(self.chosen('--name', 'a'), ('a', True))
+
+
 class Listener:
     """A guest in which no program ever listens. @fails: after being asked so
     often, the command that runs in it fails."""

@@ -543,8 +543,9 @@ def parser():
 
 def main(argv=None):
     args = parser().parse_args(argv)
+    args.name = args.name or os.environ.get('VRDMA_LAB')
     args.named = bool(args.name)
-    args.name = args.name or os.environ.get('VRDMA_LAB') or 'default'
+    args.name = args.name or 'default'
     try:
         return args.do(args)
     except LabError as e:
