@@ -64,9 +64,10 @@ class Server(unittest.TestCase):
     def words(self):
         return Path(f'{self.qemu}.words').read_text(encoding='ascii').split()
 
-    def refused(self, said, *words, **which):
-        done = subprocess.run(self.command(*words, **which), text=True,
-                              capture_output=True, check=False, timeout=20)
+    def refused(self, said, *words, command=None, env=None, **which):
+        done = subprocess.run(command or self.command(*words, **which),
+                              text=True, capture_output=True, check=False,
+                              timeout=20, env=env)
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
         self.assertRegex(done.stderr, said)
 
@@ -83,6 +84,11 @@ class Server(unittest.TestCase):
                 ('--qemu /no/qemu: no such program', ('--qemu', '/no/qemu')),
                 ("invalid choice: 'rxe'", ('--adapter', 'rxe'))):
             self.refused(said, *words)
+        command = self.command()
+        at = command.index('--qemu')
+        del command[at:at + 2]
+        self.refused('server: QEMU=/no/qemu: no such program', command=command,
+                     env={**os.environ, 'QEMU': '/no/qemu'})
         self.refused('leave id= out', netdev='tap,id=n0')
         self.refused('expected TYPE,OPTIONS', netdev='')
         self.refused('no directory', path=self.top / 'none/sock')

@@ -217,6 +217,16 @@ class Providers(Case):
                                65)
             self.assertEqual(self.library(), library)
 
+    def test_an_abi_without_a_package_needs_a_source_tree(self):
+        (self.base / 'SETTINGS').touch()
+        for version, abi in ('57.0-1', 57), ('62.0-1', 59), ('64.0-1', 64):
+            self.status(libc6='2.43-7', libibverbs1=version)
+            with self.from_packages(), self.assertRaisesRegex(
+                    LabError, f'{version}.*private ABI {abi}.*No package has '
+                    'it: use vrdma-lab of a source tree') as error:
+                self.library()
+            self.assertNotIn('dpkg', str(error.exception))
+
     def test_no_package_of_a_provider_is_told(self):
         with self.from_packages(), self.assertRaisesRegex(
                 LabError, 'install the package ibverbs-provider-virtio-rdma$'):

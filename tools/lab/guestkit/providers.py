@@ -16,6 +16,10 @@ from .paths import (CACHE, INSTALLED, PROVIDER, STATE, LabError, provider_dir,
 ABIS = (34, 57, 59, 64, 65)
 LAST = 65                           # last release of which the ABI is known
 SOURCES = {34: '56.1'}              # others are built from the first release
+# The Debian packages of providers: those for the private ABIs of Debian 12 and
+# 13, and of Debian testing
+PACKAGES = {34: 'ibverbs-provider-virtio-rdma',
+            65: 'ibverbs-provider-virtio-rdma-abi65'}
 SETTINGS = Path('/etc/libibverbs.d/virtio_rdma.driver')
 UNPACKED = CACHE / 'providers'      # where users unpack further packages
 
@@ -51,18 +55,15 @@ def _installed(disk, version, abi):
         return [found[0], SETTINGS]
     if abi is None or not SETTINGS.exists():
         raise LabError(f'no provider in {libraries}: install the package '
-                       'ibverbs-provider-virtio-rdma')
+                       f'{PACKAGES[ABIS[0]]}')
+    remedy = 'Unpack the package with it there: dpkg -x ' \
+        f'{PACKAGES[abi]}_*.deb {UNPACKED}' if abi in PACKAGES else \
+        'No package has it: use vrdma-lab of a source tree of virtio-rdma, ' \
+        'which builds it'
     raise LabError(
         f'--image {disk.path}: its libibverbs is {version}, which needs a '
         f'provider with the private ABI {abi}. There is none in {libraries} '
-        f'or {UNPACKED}. Unpack the package with it there: dpkg -x '
-        f'{package(abi)}_*.deb {UNPACKED}')
-
-
-def package(abi):
-    """The name of the Debian package of a provider."""
-    name = 'ibverbs-provider-virtio-rdma'
-    return name if abi == ABIS[0] else f'{name}-abi{abi}'
+        f'or {UNPACKED}. {remedy}')
 
 
 def _built(abi):

@@ -129,10 +129,13 @@ def check_network(plan):
     elif plan.wire == 'shm':
         raise LabError('--wire shm connects only guests of one lab: use it '
                        'without --bridge and --tap')
-    if plan.taps and (plan.bridge or len(plan.taps) != plan.guests):
-        raise LabError(f'got {len(plan.taps)} options --tap: expected one, '
-                       f'once for each guest, {plan.guests} times, without '
-                       '--bridge')
+    if plan.taps and plan.bridge:
+        raise LabError(f'--bridge {plan.bridge} and --tap {plan.taps[0]}: '
+                       'expected only one of these options')
+    if plan.taps and len(plan.taps) != plan.guests:
+        raise LabError(f'--tap {" ".join(plan.taps)}: got {len(plan.taps)}; '
+                       'give --tap once for each guest, '
+                       f'{plan.guests} in total')
     plan.of = plan.of or last
     if not 1 <= plan.first <= last <= plan.of <= LAST:
         raise LabError(f'guests {plan.first} to {last} of {plan.of}: numbers '
