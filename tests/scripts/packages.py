@@ -101,6 +101,12 @@ class Packages(unittest.TestCase):
             files = (DEBIAN / f'{name}.install').read_text(encoding='utf-8')
             self.assertIn(f'libvirtio_rdma-rdmav{abi}.so', files)
 
+    def test_no_part_of_the_project_lists_a_package_twice(self):
+        text = (TOP / 'scripts/packages.list').read_text(encoding='utf-8')
+        for part in re.split(r'^\[', text, flags=re.M)[1:]:
+            title, *names = re.sub('#.*', '', part).split()
+            self.assertEqual(len(names), len({*names}), title)
+
     def test_providers_replace_each_other(self):
         first, *others = [p for p in self.packages if
                           p['Package'].startswith('ibverbs-provider')]

@@ -8,9 +8,8 @@ import time
 from contextlib import contextmanager
 
 EVENT = 'syscalls:sys_enter_'
-# Calls that send or receive, calls that wake other threads, and calls that
-# wait
-COUNTED = ('sendmsg', 'recvmsg', 'sendto', 'recvfrom', 'write', 'ppoll')
+# Calls that send or receive, and writes to eventfds, which wake other threads
+COUNTED = ('sendmsg', 'recvmsg', 'sendto', 'recvfrom', 'write')
 
 
 def _start(pid):
@@ -31,7 +30,7 @@ def refusal():
     """Return why calls cannot be counted here, or None."""
     if not shutil.which('perf'):
         return 'install linux-perf to have system calls counted'
-    tried = subprocess.run(['perf', 'stat', '-e', EVENT + 'ppoll', 'true'],
+    tried = subprocess.run(['perf', 'stat', '-e', EVENT + 'write', 'true'],
                            capture_output=True, text=True, check=False)
     if tried.returncode:
         return 'perf may not count system calls: be root, with tracefs mounted'

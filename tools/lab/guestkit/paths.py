@@ -27,11 +27,8 @@ BUILD = Path(os.environ.get('BUILD_DIR') or
 
 STATE = BUILD / 'guest'
 DEBS = STATE / 'debs'
-KERNELS = STATE / 'kernel'
-HEADERS = STATE / 'headers'
 MODULES = STATE / 'modules'
 PROVIDER = STATE / 'provider'
-BIN = STATE / 'bin'
 LOGS = BUILD / 'logs' / 'guest'
 INSTALLED_QEMU = 'qemu-system-x86_64-virtio-rdma'
 
