@@ -36,7 +36,8 @@ part 'engine, by unit tests and corpora' 95 . standalone \
 part 'codec of the device, by device tests' 95 "$src" qemu \
     --filter "$src/hw/rdma/virtio/codec"
 part 'device, by device tests' 90 "$src" qemu \
-    --filter "$src/hw/rdma/" --filter "$src/hw/virtio/virtio-rdma-pci.c" \
+    --filter "$src/hw/rdma/" \
+    --filter "$src/hw/virtio/(virtio-rdma-|vhost-user-(rdma|server))" \
     --exclude "$src/hw/rdma/virtio/codec"
 part 'backends, by device tests' 90 "$src" qemu \
     --filter "$src/backends/rdma/" \

@@ -8,14 +8,13 @@
 set -eu
 build=$(realpath "$1") target=$2 limit=${3:-90000}
 here=$(realpath "$(dirname "$0")/..")
+# As in run-device-fuzzers.sh, these targets share a corpus.
 case $target in
-rdma-wire | rdma-shm | rdma-stream | rdma-generic | rdma-pvrdma | \
-    rdma-generic-pv)
-    packed=$target sources=("$target") ;;
-*)
+rdma-split | rdma-packed | rdma-iommu | rdma-direct | rdma-eject | rdma-demo)
     packed=rdma-all
     sources=(rdma-split rdma-packed rdma-iommu rdma-direct rdma-eject rdma-demo)
     ;;
+*) packed=$target sources=("$target") ;;
 esac
 archive=$here/tests/fuzz/corpus/$packed.tar.xz
 
@@ -28,7 +27,12 @@ for source in "${sources[@]}"; do
     [ ! -d "$build/corpus/$source" ] || from+=("$build/corpus/$source")
 done
 "$here/scripts/run-device-fuzzers.sh" --run "$build" "$target" -merge=1 \
-    "$tmp/merged" "${from[@]}" > "$build/merge.log"
+    "$tmp/merged" "${from[@]}" > "$build/merge.log" || {
+    tail -n 20 "$build/merge.log" >&2
+    echo "pack-corpus: cannot merge the inputs of $target, see" \
+        "$build/merge.log" >&2
+    exit 1
+}
 
 size=0
 while read -r bytes name; do

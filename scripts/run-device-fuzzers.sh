@@ -4,16 +4,18 @@
 # run-device-fuzzers.sh BUILD SECONDS [TARGET...]: run the fuzzers of the device
 # in BUILD, all or the given ones, for so many seconds each, starting from
 # tests/fuzz/corpus. BUILD/corpus keeps new inputs, BUILD/found those of
-# failures. run-device-fuzzers.sh --run BUILD TARGET ARGUMENT...: run one fuzzer
-# with these arguments of libFuzzer, for example an input.
+# failures.
+#
+# run-device-fuzzers.sh --run BUILD TARGET ARGUMENT...: run one fuzzer with
+# these arguments of libFuzzer, for example an input.
 set -u
 here=$(realpath "$(dirname "$0")/..")
 all=(rdma-split rdma-packed rdma-iommu rdma-direct rdma-eject rdma-demo
     rdma-wire rdma-shm rdma-stream rdma-generic rdma-pvrdma rdma-generic-pv
     rdma-net-roce rdma-vfio-user rdma-vhost-user)
 
-# QEMU never frees some global allocations. The quarantine is as large as the
-# guest.
+# QEMU never frees some global allocations, so do not report leaks. By default
+# the quarantine of freed memory has 256 MB, many times the guest's memory.
 export ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=32
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 # For QEMU's own generic fuzzer
