@@ -540,10 +540,17 @@ graph: | packages-lint
 
 # Cleaning ------------------------------------------------------------------
 
-COMPILED := qemu standalone fuzz qemu-fuzz qemu-tsan coverage qemu-coverage \
-	logs results guest/modules guest/provider packages qemu-aarch64 \
-	guest/arm64/modules guest/arm64/provider docs
+# Below each directory of a series. The asterisks stand for the private ABIs of
+# rdma-core, and for variants of the arm64 kernel.
+COMPILED := qemu qemu-aarch64 qemu-coverage qemu-fuzz qemu-stock qemu-tsan \
+	standalone fuzz coverage docs logs packages results guest/bin \
+	guest/broken* guest/driver* guest/modules* guest/provider* \
+	guest/rdma-core*/build guest/images/driver guest/arm64/bin \
+	guest/arm64/driver* guest/arm64/modules* guest/arm64/provider* \
+	guest/arm64/rdma-core/build
 
+# Fetched files stay, and so do kernels, compilers and disk images of guests.
+# What fuzzers found goes.
 clean:
 	rm -rf $(foreach dir,$(SERIES_DIRS),$(COMPILED:%=$(dir)/%) $(dir)-asan)
 

@@ -1,15 +1,23 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The commands of the Makefile: few, documented once, clear about mistakes."""
+import fnmatch
 import re
 import shlex
 import subprocess
+import sys
 import unittest
 from pathlib import Path
 
 import tap
 
 TOP = Path(__file__).resolve().parents[2]
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(TOP / 'tools' / 'lab'))
+
+from guestkit import arch    # noqa: E402
+
 PAGE = TOP / 'docs/devel/virtio-rdma-make.rst'
 PAGES = [*TOP.glob('*.md'), *(TOP / 'docs').rglob('*.rst')]
 MAX_HELP = 20
@@ -129,6 +137,35 @@ class Commands(unittest.TestCase):
     def test_a_build_directory_may_be_relative(self):
         shown = make('BUILDDIR=x', '--eval', 'show:;@echo $(B)', 'show')
         self.assertEqual(shown.stdout, f'{TOP}/x\n')
+
+    def test_clean_removes_what_is_compiled_and_keeps_what_is_fetched(self):
+        script = (TOP / 'scripts/build-qemu.sh').read_text(encoding='utf-8')
+        qemus = {'qemu-coverage', 'qemu-aarch64',
+                 *re.findall(r'out=\$[SV]_DIR/([\w-]+)', script)}
+        self.assertLessEqual({'qemu', 'qemu-stock', 'qemu-tsan'}, qemus)
+        guests = {'broken', 'provider-65', 'rdma-core/build',
+                  'rdma-core-65/build', 'arm64/rdma-core/build',
+                  'images/driver'}
+        kept = {'kernel', 'headers', 'debs', 'images', 'images/headers',
+                'rdma-core/source'}
+        for each in arch.NATIVE, arch.ARM64, arch.ARM64_16K:
+            guests.update(str(path.relative_to(arch.STATE)) for path in (
+                each.modules, each.drivers, each.provider, each.bin))
+            kept.update(str(path.relative_to(arch.STATE)) for path in (
+                each.kernels, each.headers))
+        shown = make('-n', 'clean', 'BUILDDIR=/b').stdout.split()
+        self.assertEqual(shown[:2], ['rm', '-rf'])
+
+        def is_removed(path):
+            return any(fnmatch.fnmatchcase(path, word) for word in shown[2:])
+        for build in '/b', '/b-11.1':
+            for name in (*qemus, 'standalone', 'fuzz', 'coverage', 'docs',
+                         *(f'guest/{name}' for name in guests)):
+                self.assertTrue(is_removed(f'{build}/{name}'), name)
+            for name in ('src', 'qemu-src', 'download', 'tools', 'guest',
+                         *(f'guest/{name}' for name in kept)):
+                self.assertFalse(is_removed(f'{build}/{name}'), name)
+            self.assertTrue(is_removed(f'{build}-asan'))
 
     def test_lab_names_the_qemu_that_it_built(self):
         for words, said in (([], "'Next: tools"),
