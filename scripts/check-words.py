@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
 check-words.py [--lower] [FILE...]: name phrases that a busy reader stumbles
-over, in comments, documentation, messages and titles of tests. Without FILE,
-read all files that git knows.
+over, in comments, documentation, messages and titles of tests.
 
 words.toml has the patterns, each with what to write instead, and the number of
 hits that an area of the tree has left. An area is a folder of the top level or
 of the one below. Numbers only fall: more hits than the number are a failure,
 and so is a number above the hits. --lower writes the numbers that are left
 after a clean-up.
+
+The script reads all files that git knows. With FILE, it judges only the areas
+of these files: it reads all files there, because a number is for an area.
 """
 import argparse
 import ast
@@ -158,13 +160,15 @@ def hits_in(name, patterns):
                 yield pattern, line, ' '.join(match[0].split())
 
 
-def write_numbers(found, left):
-    """The numbers of words.toml, where they are more than what is left."""
+def write_numbers(found, left, areas):
+    """Lower the numbers of these areas in words.toml to the hits there."""
     lines = []
     for area, numbers in sorted(left.items()):
-        rest = [f'"{name}:{min(number, len(found[area, name]))}"'
-                for name, number in sorted(numbers.items())
-                if number and found[area, name]]
+        if area in areas:
+            numbers = {name: min(number, len(found[area, name]))
+                       for name, number in numbers.items()}
+        rest = [f'"{name}:{number}"'
+                for name, number in sorted(numbers.items()) if number]
         if rest:
             lines += [f'"{area}" = [', *textwrap.wrap(
                 ', '.join(rest) + ',', 78, initial_indent='  ',
@@ -172,6 +176,22 @@ def write_numbers(found, left):
     text = RULES.read_text(encoding='utf-8')
     RULES.write_text(text[:text.index(NUMBERS)] + NUMBERS +
                      ''.join(line + '\n' for line in lines), encoding='utf-8')
+
+
+def select(files, left):
+    """Return (areas to judge, names of all files in these areas), with @files
+    first. Without @files: all areas."""
+    top = RULES.parents[1]
+    for name in files:
+        if not Path(name).is_file():
+            sys.exit(f'check-words: {name}: not a file')
+    chosen = [os.path.relpath(name, top) for name in files]
+    os.chdir(top)
+    tracked = tracked_files()
+    areas = {*map(area_of, chosen)} if files else \
+        {*left, *map(area_of, tracked)}
+    return areas, dict.fromkeys(
+        [*chosen, *(name for name in tracked if area_of(name) in areas)])
 
 
 def main():
@@ -186,15 +206,14 @@ def main():
                    (entry.split(':') for entry in entries)}
             for area, entries in rules['left'].items()}
     found = collections.defaultdict(list)
-    if not args.file:
-        os.chdir(RULES.parents[1])
-    for name in args.file or tracked_files():
+    areas, names = select(args.file, left)
+    for name in names:
         if name not in rules['skipped']:
             for pattern, line, phrase in hits_in(name, patterns):
                 found[area_of(name), pattern.name].append(
                     f'{name}:{line}: "{phrase}": {pattern.why}')
     if args.lower:
-        write_numbers(found, left)
+        write_numbers(found, left, areas)
         return 0
     bad = 0
     for (area, name), hits in sorted(found.items()):
@@ -203,8 +222,8 @@ def main():
             bad = 1
             print('\n'.join(hits[:SHOWN]))
             print(f'{area}: {len(hits)} of "{name}", at most {most}')
-    for area, numbers in left.items():
-        for name, number in numbers.items():
+    for area in sorted(areas & left.keys()):
+        for name, number in left[area].items():
             if len(found[area, name]) < number:
                 bad = 1
                 print(f'{area}: {len(found[area, name])} of "{name}", and '

@@ -74,11 +74,13 @@ class Words(Scripts):
     def setUp(self):
         super().setUp()
         self.left()
+        subprocess.run(['git', 'init', '-q', self.base], check=True)
 
     def found(self, name, *lines):
         """Line and phrase of each hit in a file, in order."""
         self.write(name, '\n'.join(lines) + '\n')
         status, out = self.run_script('check-words.py', name)
+        (self.base / name).unlink()
         found = re.findall(rf'^{name}:(\d+): "([^"]*)"', out, re.M)
         self.assertEqual(status, 1 if found else 0, out)
         return sorted((int(line), phrase) for line, phrase in found)
@@ -138,17 +140,40 @@ class Words(Scripts):
         self.write('hw/rdma/a/b.c', '/* nobody */')
         self.write('hw/rdma/c.c', '/* nobody */')
         self.write('hw/d.c', '/* No words */')
-        names = ['hw/rdma/a/b.c', 'hw/rdma/c.c', 'hw/d.c']
-        self.assertEqual(self.run_script('check-words.py', *names), (0, ''))
+        self.assertEqual(self.run_script('check-words.py'), (0, ''))
         self.write('hw/rdma/c.c', '/* nobody, nobody */')
-        status, out = self.run_script('check-words.py', *names)
+        status, out = self.run_script('check-words.py')
         self.assertEqual(status, 1)
         self.assertIn('hw/rdma: 3 of "nobody", at most 2', out)
         self.write('hw/rdma/c.c', '/* nobody */')
         self.write('hw/d.c', '/* nobody */')
-        status, out = self.run_script('check-words.py', *names)
+        status, out = self.run_script('check-words.py')
         self.assertEqual(status, 1)
         self.assertIn('hw: 1 of "nobody", at most 0', out)
+
+    def test_files_are_judged_with_their_areas_and_no_others(self):
+        self.left('"hw/rdma" = ["nobody:2"]', '"qapi" = ["amid:3"]')
+        self.write('hw/rdma/a/b.c', '/* nobody */')
+        self.write('hw/rdma/c.c', '/* nobody */')
+        self.write('hw/rdma/d.c', '/* No words */')
+        names = ['hw/rdma/c.c', 'hw/rdma/d.c']
+        for name in (*names, str(self.base / names[0])):
+            self.assertEqual(self.run_script('check-words.py', name), (0, ''))
+        self.write('hw/rdma/d.c', '/* nobody, nobody */')
+        for name in names:
+            status, out = self.run_script('check-words.py', name)
+            self.assertEqual(status, 1)
+            # Hits of the named file come first.
+            self.assertTrue(out.startswith(f'{name}:1: "nobody"'), out)
+            self.assertIn('hw/rdma: 4 of "nobody", at most 2', out)
+        for name in names:
+            (self.base / name).unlink()
+        status, out = self.run_script('check-words.py', 'hw/rdma/a/b.c')
+        self.assertEqual(status, 1)
+        self.assertIn('hw/rdma: 1 of "nobody", and words.toml has 2', out)
+        self.assertNotIn('qapi', out)
+        self.assertEqual(self.run_script('check-words.py', 'hw/none.c'),
+                         (1, 'check-words: hw/none.c: not a file\n'))
 
     def test_numbers_are_lowered_and_never_raised(self):
         self.left('"hw" = ["amid:3", "nobody:1"]', '"qapi" = ["amid:1"]')
@@ -156,11 +181,13 @@ class Words(Scripts):
         status, out = self.run_script('check-words.py', 'hw/a.c')
         self.assertEqual(status, 1)
         self.assertIn('hw: 1 of "amid", and words.toml has 3', out)
-        self.assertEqual(self.run_script('check-words.py', '--lower',
-                                         'hw/a.c')[0], 0)
-        text = (self.base / 'scripts/words.toml').read_text(encoding='utf-8')
-        self.assertEqual(tomllib.loads(text)['left'],
-                         {'hw': ['amid:1', 'nobody:1']})
+        for words, others in (('hw/a.c',), {'qapi': ['amid:1']}), ((), {}):
+            self.assertEqual(self.run_script('check-words.py', '--lower',
+                                             *words)[0], 0)
+            text = (self.base / 'scripts/words.toml').read_text(
+                encoding='utf-8')
+            self.assertEqual(tomllib.loads(text)['left'],
+                             {'hw': ['amid:1', 'nobody:1'], **others})
         status, out = self.run_script('check-words.py', 'hw/a.c')
         self.assertEqual(status, 1)
         self.assertIn('hw: 2 of "nobody", at most 1', out)
