@@ -3,8 +3,8 @@
 #
 # check-packages.sh: install the packages of $B/packages on a fresh system of
 # each suite of $RELEASES, use and remove them (tests/packages/check.py). Prints
-# one stream of TAP. From the environment: B (build directory), PYTHON;
-# optional: RELEASES, PACKAGES and KEEP.
+# a stream of TAP for each suite. From the environment: B (build directory),
+# PYTHON; optional: RELEASES, PACKAGES and KEEP.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 RELEASES=${RELEASES:-bookworm trixie}
@@ -68,6 +68,7 @@ for suite in $RELEASES; do
     # In a condition, -e would have no effect; in the background it has.
     make_systems > >(sed 's/^/# /') 2>&1 &
     wait $! || {
+        echo "1..1"
         echo "not ok 1 - $suite: fresh system"
         bad=1
         continue

@@ -247,6 +247,20 @@ class Results(unittest.TestCase):
         self.assertEqual(status, 1, out)
         self.assertIn('1 passed, 1 failed, 0 skipped\n', out)
 
+    def test_summary_adds_up_the_plans_of_a_log(self):
+        whole = '1..2\nok 1 - a\nok 2 - b\n'
+        for text, count, good in (
+                (whole + whole, 4, True),
+                (whole + '1..2\nok 1 - a\n', 3, False),
+                ('1..2\nok 1 - a\n1..1\nok 1 - c\n', 2, False),
+                # Plans may also come last.
+                ('ok 1 - a\n1..1\nok 1 - c\nok 2 - d\n1..2\n', 3, True)):
+            status, out = self.summary(packages=text)
+            self.assertEqual(status, 0 if good else 1, out)
+            self.assertEqual('FAIL packages: did not run to its end' in out,
+                             not good)
+            self.assertIn(f'{count} passed, {0 if good else 1} failed', out)
+
     def test_summary_takes_no_failure_for_a_skip(self):
         status, out = self.summary(
             unit=('ok 1 - a\nnot ok 2 - b # SKIP why\n1..2\n', 1))
