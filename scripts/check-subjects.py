@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-check-subjects.py [BASE]: name the commits since BASE whose subject is not
-"part: Verb object" or is too long. words.toml has the verbs and the width.
+check-subjects.py [BASE]: print the commits after BASE whose subject is not
+"part: Verb object" or is too long; fail if there are any. words.toml has the
+verbs and the maximum length.
 
-Without BASE it is the branch main, here or at origin. Where there is no such
-branch, or nothing since, it looks at the last commits.
+Without BASE, the script takes main, or else origin/main: the first of these
+branches that HEAD has commits after. If there is none, it checks the last 20
+commits.
 """
 import re
 import subprocess

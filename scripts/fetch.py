@@ -110,9 +110,11 @@ def machine_archive():
     for uri, suite, signed in machine_sources():
         if suite == own:
             return uri, signed
-    raise FetchError(f'no Debian archive in /etc/apt has {own or "a suite"}: '
-                     'give a directory with the sources (./configure '
-                     '--qemu-src or --source-cache)')
+    what = f'the suite {own}' if own else \
+        'a suite of this machine, which /etc/os-release does not name'
+    raise FetchError(f'no Debian archive in /etc/apt has {what}: add one to '
+                     '/etc/apt/sources.list.d. To build from tarballs in a '
+                     'directory instead, set SOURCE_CACHE to it')
 
 
 def archive_of(suite):
@@ -122,8 +124,8 @@ def archive_of(suite):
         for uri, name, signed in machine_sources():
             if name == own:
                 return uri, signed
-        raise FetchError('no archive of security updates in /etc/apt: '
-                         f'add {own}')
+        raise FetchError('no archive in /etc/apt has the security updates '
+                         f'{own}: add one to /etc/apt/sources.list.d')
     return machine_archive()
 
 
@@ -255,7 +257,8 @@ def download_source(name, series, work):
     suites = [SOURCE_SUITE]
     if codename() not in ('', SOURCE_SUITE):
         suites.append(f'{codename()}-backports')
-    for suite in (*suites, *LATER_SUITES):
+    suites += LATER_SUITES
+    for suite in suites:
         apt = Apt(work, suite, 'deb-src')
         for version in apt.versions(name):
             if not series_of(version, series):
@@ -270,8 +273,10 @@ def download_source(name, series, work):
     kept = download_kept(name, series, store)
     if kept:
         return kept
-    raise FetchError(f'the archive has no source of {name} {series}: set '
-                     '--source-cache to a directory with its tarball')
+    raise FetchError(f'{machine_archive()[0]} has no source of {name} '
+                     f'{series} in {", ".join(suites)}: put a tarball, such '
+                     f'as {name}_{series}.orig.tar.xz, into a directory, and '
+                     'set SOURCE_CACHE to it')
 
 
 def fetch_source(args):
@@ -294,7 +299,8 @@ def fetch_deb(args):
     store = args.work / 'deb'
     store.mkdir(parents=True, exist_ok=True)
     # Backports first, because they are built for this machine's suite
-    for suite in (f'{codename()}-backports', SOURCE_SUITE):
+    suites = f'{codename()}-backports', SOURCE_SUITE
+    for suite in suites:
         apt = Apt(args.work, suite, 'deb')
         for version in apt.versions(args.name):
             got = apt.run('apt-get', 'download', f'{args.name}={version}',
@@ -305,7 +311,8 @@ def fetch_deb(args):
                 return have[0].name, lambda into, deb=have[0]: \
                     subprocess.run(['dpkg', '-x', str(deb), str(into)],
                                    check=True)
-    raise FetchError(f'the archive has no package {args.name}')
+    raise FetchError(f'{machine_archive()[0]} has no package {args.name} in '
+                     f'{", ".join(suites)}')
 
 
 def main():

@@ -1,13 +1,14 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Functions to make fresh Debian systems in directories. Scripts include this
-# file in the top directory of the tree, as root. From the environment: PYTHON;
-# optional: PACKAGES.
+# Functions to make fresh Debian systems in directories. A script that includes
+# this file runs as root, in the top directory of the tree. From the
+# environment: PYTHON; optional: JOBS, PACKAGES, SOURCE_CACHE, TERM and the
+# variables of proxies.
 
 # Restart a script in mount and process namespaces of its own, so that its
-# mounts and processes end with it in any case. The script is named like the
-# make target that runs it.
+# mounts and processes end with it in any case. Errors name the make target that
+# runs the script: both have the same name.
 fresh_begin() { # SCRIPT ARGUMENT...
     local target
 

@@ -106,7 +106,10 @@ class Sources(unittest.TestCase):
 
     def test_a_series_that_no_suite_has_is_an_error(self):
         self.add_suite(fetch.SOURCE_SUITE, '1.2')
-        with self.assertRaisesRegex(AssertionError, 'no source of .* 1.3'):
+        with self.assertRaisesRegex(
+                AssertionError, f'no source of {PACKAGE} 1.3 in '
+                f'{fetch.SOURCE_SUITE}.*, sid: put a tarball, such as '
+                f'{PACKAGE}_1.3.orig.tar.xz, .*SOURCE_CACHE'):
             self.fetch('1.3')
 
     def test_the_machine_has_a_codename_or_a_moving_suite(self):
@@ -137,7 +140,9 @@ class Sources(unittest.TestCase):
         with mock.patch.object(fetch, 'codename', return_value='forky'), \
                 mock.patch.object(fetch, 'machine_sources',
                                   return_value=[('u', 'bookworm', None)]), \
-                self.assertRaisesRegex(fetch.FetchError, 'no Debian archive'):
+                self.assertRaisesRegex(
+                    fetch.FetchError, 'no Debian archive in /etc/apt has the '
+                    'suite forky: add one.*SOURCE_CACHE'):
             fetch.machine_archive()
 
 
