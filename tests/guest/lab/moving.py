@@ -106,11 +106,7 @@ class MovingVm(Vm):
         postcopy = 'postcopy-ram' in capabilities
 
         def tell(command, **arguments):
-            answer = old.call({'execute': command, 'arguments': arguments},
-                              timeout)
-            if 'error' in answer:
-                raise LabError(f'{command}: {answer["error"]["desc"]}')
-            return answer['return']
+            return old.execute(command, arguments, timeout)
 
         try:
             tell('migrate-set-capabilities', capabilities=wanted)

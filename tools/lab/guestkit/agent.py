@@ -112,6 +112,15 @@ class Channel:
             raise GuestGone(f'{self.name}: guest went away')
         return answer
 
+    def execute(self, command, arguments, timeout):
+        """Execute a QMP command; its return value."""
+        answer = self.call({'execute': command, 'arguments': arguments},
+                           timeout)
+        if 'error' in answer:
+            raise LabError(f'{self.name}: {command}: '
+                           f'{answer["error"]["desc"]}')
+        return answer['return']
+
     def event(self, name, timeout):
         """Wait for an event, and drop other events meanwhile."""
         end = time.monotonic() + timeout

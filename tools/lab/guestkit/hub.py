@@ -70,11 +70,7 @@ class Hub:
 
     def qmp(self, command, **arguments):
         """Execute a QMP command; its return value."""
-        answer = self.qmp_channel.call(
-            {'execute': command, 'arguments': arguments}, 20)
-        if 'error' in answer:
-            raise LabError(f'hub: {command}: {answer["error"]["desc"]}')
-        return answer['return']
+        return self.qmp_channel.execute(command, arguments, 20)
 
     def kill(self):
         self.process.kill()

@@ -237,12 +237,7 @@ class Vm(Guest):
 
     def execute(self, command, arguments, timeout=60):
         """The same, for arguments with any name."""
-        answer = self.qmp_channel.call(
-            {'execute': command, 'arguments': arguments}, timeout)
-        if 'error' in answer:
-            raise LabError(f'{self.name}: {command}: '
-                           f'{answer["error"]["desc"]}')
-        return answer['return']
+        return self.qmp_channel.execute(command, arguments, timeout)
 
     def hmp(self, line):
         return self.qmp('human-monitor-command', **{'command-line': line})
