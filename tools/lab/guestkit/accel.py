@@ -25,8 +25,9 @@ BASE = 0xf0000          # of the firmware, below 1 MiB
 # Exit code of QEMU after the program has written 0x10 to isa-debug-exit
 GOOD = 0x10 << 1 | 1
 
-# It enters 64-bit mode, as a kernel does, and counts to 100 million there.
-# That takes 0.1 s with KVM, and minutes if each instruction is emulated.
+# The program enters 64-bit mode, as a kernel does, and counts to 100 million
+# there. That takes 0.1 s with KVM. If each instruction is emulated, it takes
+# minutes.
 PROGRAM = bytes.fromhex(
     # Real mode
     'fa'                            # cli

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The NICs and the adapters of a guest on its networks, and their addresses.
 
-The netdev n0 carries a NIC and, as second function of the same slot, adapter
-1. Guest 1 is 10.0.0.1 and fd00::1 there, guest 2 is 10.0.0.2 and fd00::2. A
-guest may have more adapters, each with a netdev, a NIC and a network of its
-own. Adapter 2 is on n1, and guest 1 is 10.0.1.1 and fd00:0:0:1::1 there.
+The netdev n0 carries a NIC and adapter 1, which are functions 0 and 1 of one
+PCI slot. Guest 1 is 10.0.0.1 and fd00::1 there, guest 2 is 10.0.0.2 and
+fd00::2. A guest may have more adapters, each with a netdev, a NIC and a
+network of its own. Adapter 2 is on n1, and guest 1 is 10.0.1.1 and
+fd00:0:0:1::1 there.
 """
 MTU = 9000
-ETHERNET = 1500         # of a NIC that is not told another one
+ETHERNET = 1500         # default MTU of a NIC
 
 
 def netdev(number):
@@ -39,7 +40,7 @@ def _slot(number):
 
 def backend(link, directory, mtu=0, number=1):
     """(property for the adapter's backend, QEMU's arguments for its object).
-    @mtu: of the port, if it is not the NIC's"""
+    @mtu: that of the port; 0: that of the NIC"""
     options = [f'mtu={mtu}'] if mtu else []
     if link == 'shm':
         options.append(f'shm-dir={directory}')
@@ -72,8 +73,8 @@ def pvrdma_pair(attached, index, options='', hardware='', hotplug=False,
 
 def pvrdma_functions(index, link, directory, options='', mtu=MTU,
                      hardware='', hotplug=False, number=1):
-    """functions() for pvrdma. A vmxnet3 cannot tell QEMU its MTU, so the
-    backend has it. @link, @directory: see backend()"""
+    """Like functions(), for pvrdma. A vmxnet3 does not report its MTU to QEMU,
+    so the backend gets it as a property. @link, @directory: see backend()"""
     attached, made = backend(link, directory, mtu if mtu != ETHERNET else 0,
                              number)
     return [*made, *pvrdma_pair(attached, index, options, hardware, hotplug,

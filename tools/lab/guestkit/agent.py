@@ -36,7 +36,7 @@ class Channel:
     def __init__(self, name, sock):
         self.name = name
         self.sock = sock
-        # Only for sending: the reader thread waits without limit.
+        # A limit for sending only: the reader thread may wait for ever.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO,
                         struct.pack('ll', SEND_TIMEOUT, 0))
         self.numbers = itertools.count(1)
@@ -83,7 +83,7 @@ class Channel:
             self._note(message)
 
     def call(self, request, timeout):
-        """Send a request, wait for its answer."""
+        """Send a request, and wait for its answer."""
         number = next(self.numbers)
         answers = queue.Queue()
         with self.lock:
@@ -122,7 +122,7 @@ class Channel:
         return answer['return']
 
     def event(self, name, timeout):
-        """Wait for an event, and drop other events meanwhile."""
+        """Wait for an event, and drop the events before it."""
         end = time.monotonic() + timeout
         while True:
             try:
@@ -138,7 +138,8 @@ class Channel:
 
 
 class Result:
-    """The result of a command: rc is None if it was killed after a timeout."""
+    """The result of a command. A command that was killed after a timeout has
+    no exit code: rc is None."""
 
     def __init__(self, cmd, rc, out, seconds=0.0):
         self.cmd = cmd
@@ -170,7 +171,7 @@ class Guest:
         self.name = name
         self.agent = None
         self.said = ''      # kernel log, as far as it was read
-        self.forgiven = []  # patterns of known faults in it
+        self.forgiven = []  # patterns of known faults in that log
 
     def connect(self):
         """Create the channel to the agent: the agent's end of the socket."""
@@ -211,7 +212,8 @@ class Guest:
         return Job(self, cmd, answer['job'])
 
     def forgive(self, pattern):
-        """Ignore matches in the kernel log: a known fault of Linux."""
+        """Ignore matches of a pattern in the kernel log, because they report a
+        known fault of Linux."""
         self.forgiven.append(pattern)
 
     def complaints(self):

@@ -20,7 +20,7 @@ from .paths import STATE, Unavailable, say, state_lock
 TOOLS = ('make', 'bash', 'dash', 'sed', 'grep', 'mawk', 'coreutils',
          'findutils', 'diffutils', 'libelf1', 'libc6-dev')
 
-# $1 is the root, $2 the build directory, which is seen at the same path
+# $1 is the root. The directory $2 has the same path in the root.
 ENTER = '''
 mkdir -p "$1$2" "$1/proc" "$1/dev" "$1/tmp"
 mount --bind "$2" "$1$2"
@@ -85,8 +85,8 @@ def prepare(suite, compiler):
 
 
 def inside(root):
-    """The prefix of a command that runs in a root. Only the build directory is
-    the same there."""
+    """The words before a command that runs in a root. Of the machine's
+    directories, the command sees only STATE, /dev and /proc."""
     user = [] if os.getuid() == 0 else ['--map-root-user']
     return ['unshare', '--mount', *user, 'sh', '-euc', ENTER, 'enter',
             str(root), str(STATE)]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Boot the system of a disk image, with an agent and, for virtio-rdma, driver
-and provider in addition.
+"""Boot the system of a disk image. The lab adds its agent and, for
+virtio-rdma, driver and provider.
 
 QEMU boots the image's kernel directly. The lab's initramfs mounts the image's
-root, and adds a unit for its systemd with the agent, in /run: the image does
-not change. The driver is compiled for the image's kernel, with headers of the
-same version from Debian's archive.
+root, and adds a systemd unit with the agent in /run, so the image does not
+change. The driver is compiled for the image's kernel, with headers of the same
+version from Debian's archive.
 """
 import hashlib
 
@@ -93,7 +93,8 @@ APPEND = ('cloud-init=disabled systemd.firstboot=off '
 
 
 class Boot:
-    """How guests boot from an image, used instead of a kernel.Kernel."""
+    """Kernel and disk of guests that boot from an image; replaces a
+    kernel.Kernel."""
 
     def __init__(self, disk, vmlinux, initramfs, release, packages,
                  modules=None):
@@ -121,8 +122,8 @@ def _place(kind, disk, version):
 
 
 def _headers(disk, version):
-    """Information on the header tree for an image's kernel. It comes from
-    packages that apt has verified, not from the image."""
+    """Information on the header tree for an image's kernel. The tree comes
+    from packages that apt has verified, not from the image."""
     package = f'linux-headers-{disk.release}'
     prefix = _place('headers', disk, version)
     info = read_info(prefix)

@@ -28,15 +28,15 @@ MIB = 1 << 20
 EARLY_MODULES = ('virtio_pci', 'virtio_blk')
 FILE_SYSTEMS = ('ext4', 'xfs', 'btrfs', 'f2fs')
 
-# Size of the disk that the guest writes to. Other files of its QEMU (its
-# console, changed blocks of the image) have at most twice that size.
+# Bytes of the disk that the guest writes to. RLIMIT_FSIZE limits other files
+# of its QEMU (the console, changed blocks of the image) to twice that size.
 OUT_SIZE = 256 * MIB
-MODULES_MAX = 64
+MODULES_MAX = 64                # number of modules
 
 # A record begins with its size and its name.
 HEAD = re.compile(rb'(0|[1-9][0-9]{0,8}) ([a-z-]{1,20})\n')
-# Limits of sizes. Python needs about thirty times as many bytes for text with
-# values.
+# Limits for the bytes of a record. Once Python has parsed text with values, it
+# takes about thirty times as many bytes of memory.
 SIZES = {'facts': 4096, 'os-release': 65536, 'error': 65536,
          'status': 64 * MIB, 'vmlinuz': 64 * MIB, 'module': 16 * MIB, 'end': 0}
 FACTS = {
@@ -47,7 +47,7 @@ FACTS = {
 
 
 class Malformed(LabError):
-    """The guest has written something else than the lab's script writes."""
+    """The guest has written data that the lab's script does not write."""
 
 
 def printable(text, most=2000):

@@ -37,7 +37,8 @@ FIELDS = {
                     RELATIONS)}
 REQUIRED = ('Package', 'Status', 'Architecture', 'Version')
 
-# Offsets of fields of qcow2 that name files which QEMU would open
+# In the header of qcow2: the offset of the backing file's name, the offset of
+# the incompatible features, and their bit for an external data file
 BACKING, FEATURES, EXTERNAL_DATA = 8, 72, 4
 
 OTHERS = ((0, b'KDMV', 'VMDK'), (0, b'vhdxfile', 'VHDX'), (0, b'QED\0', 'QED'),
@@ -136,12 +137,12 @@ class Disk:
     root       device of the root partition in guests, such as /dev/vda1
     type       its file system
     suite      Debian's name for the release
-    release    of its newest kernel; None if it has no kernel
+    release    that of the newest kernel; None if there is no kernel
     """
 
     def __init__(self, path, kind, kept, told):
-        """@kept: the directory of files that the lab has kept of it; @told:
-        its facts"""
+        """@kept: the directory of files that the lab has kept from the image;
+        @told: the facts about the image"""
         diskread.check_facts(told)
         self.path, self.format = path, kind
         self.root, self.type = told['device'], told['type']

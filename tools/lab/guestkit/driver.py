@@ -36,6 +36,7 @@ def source(build, log):
         return
     run_logged('the source of the driver', log,
                [str(DRIVER / 'dist.sh'), str(build)])
+    # Remove files that the driver no longer has. kbuild writes *.mod.c.
     for old in list(build.glob('*.c')) + list(build.glob('*.h')):
         if not (DRIVER / old.name).exists() and \
                 not old.name.endswith('.mod.c'):
@@ -43,9 +44,10 @@ def source(build, log):
 
 
 def compile_module(what, tree, inside, build):
-    """Build virtio_rdma.ko against a header tree, in a copy of its directory
-    with the layout and the command of DKMS; instant when nothing has changed.
-    @inside: the answer of kernel.builder(). The caller holds state_lock()."""
+    """Copy the driver's source to the directory @build, and compile there what
+    has changed, with the command of DKMS. @what: the kernel, for errors;
+    @tree: its headers; @inside: the answer of kernel.builder(). The caller
+    holds state_lock()."""
     log = build.with_name(f'{build.name}.log')
     source(build, log)
     run_logged(f'the driver for {what}', log, [

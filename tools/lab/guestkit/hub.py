@@ -11,7 +11,8 @@ from .vm import die_with_parent
 
 
 def _netdev(name, link, directory, port, far):
-    """One end of a link to a port; the hub's end, or the far one."""
+    """One end of the link to a port: the guest's end if @far, else the
+    hub's."""
     path = f'{directory}/port{port}'
     if link == 'dgram':
         local, remote = (f'{path}.far', path) if far else \

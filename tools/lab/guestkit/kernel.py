@@ -27,7 +27,7 @@ from .paths import LabError, Unavailable, say, state_lock
 DEFAULT = os.environ.get('GUEST_SERIES') or None
 
 # Limits for the decompression of a kernel, which may come from a hostile
-# image: its size, the memory of xz, and the number of possible beginnings.
+# image: its size, the memory of xz, and the number of positions to try.
 KERNEL_MAX = 256 << 20
 XZ_MEMORY = 256 << 20
 PLACES_MAX = 64
@@ -144,7 +144,7 @@ def header_set(apt, package, version):
 
 
 def release_of(package):
-    """The kernel's release, as uname prints it, of a package's name."""
+    """The kernel's release, as uname prints it, from a package's name."""
     return re.sub('^linux-(image|headers)-', '', package)
 
 
@@ -315,7 +315,8 @@ class Kernel:
     """A prepared guest kernel."""
 
     def __init__(self, series, release, root=None, made=None, arch=NATIVE):
-        """@root: directory of its modules; @made: of vmlinux and initramfs."""
+        """@root: the directory of its modules; @made: that of vmlinux and
+        initramfs"""
         self.series = series
         self.release = release
         self.arch = arch
@@ -337,7 +338,8 @@ class Kernel:
 
 
 def _headers_exist(apt, image, version):
-    """Fetch the headers of an image. Without them the lab cannot use it."""
+    """Fetch the headers of a kernel image; whether the archive has them. The
+    lab cannot use a kernel without headers."""
     package = f'linux-headers-{release_of(image)}'
     wanted = header_set(apt, package, version)
     return len(wanted) > 1 and fetch_set(apt, wanted) is not None
@@ -475,9 +477,9 @@ def headers(series, arch=NATIVE):
 
 
 def building(info, arch=NATIVE):
-    """The prefix of make that builds modules against headers with this
-    information. For headers of this machine's Debian, the compiler is this
-    machine's, too."""
+    """The words before a make that builds modules. @info: that of the header
+    tree. Headers of this machine's Debian need only this machine's compiler.
+    Other headers need the compiler of their suite, in a root of its own."""
     suite = info.get('suite', suites.machine())
     cross = ['env', f'CROSS_COMPILE={arch.cross}'] if arch.foreign else []
     if suite == suites.machine():
@@ -489,7 +491,8 @@ def building(info, arch=NATIVE):
 
 
 def builder(series, arch=NATIVE):
-    """The same for the headers of a series, which exist."""
+    """Like building(), for the headers of a series. They must have been
+    fetched."""
     return building(read_info(arch.headers / series), arch)
 
 

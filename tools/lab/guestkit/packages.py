@@ -13,11 +13,13 @@ from .paths import DEBS, LabError, say
 
 
 class Apt:
-    """apt with the machine's own configuration, or with extra options that
-    point it at private lists (see `options`)."""
+    """Runs apt, with the machine's configuration or with private package
+    lists."""
 
     def __init__(self, options=(), store=DEBS):
-        """@store: the directory of packages, all of one architecture."""
+        """@options: of apt's command line, for example to select private
+        lists; @store: the directory for fetched packages, all of one
+        architecture"""
         self.options = list(options)
         self.store = store
 

@@ -38,7 +38,7 @@ class LabError(Exception):
 
 
 class Unavailable(LabError):
-    """No archive of packages has it at present."""
+    """No package archive has the needed version at present."""
 
 
 def say(text):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""vmw_pvrdma, Linux's own driver of pvrdma, for kernels of Debian, which are
-configured without it. It is built unmodified from the source of a kernel of
-the same series."""
+"""vmw_pvrdma, Linux's own driver of pvrdma. Debian's kernels are configured
+without this driver, so it is built here, unmodified, from the source of a
+kernel of the same series."""
 import shutil
 import tempfile
 from pathlib import Path

@@ -10,8 +10,8 @@ IPV4_GID = '0000:0000:0000:0000:0000:ffff:'
 
 
 def insmod_by_modprobe(module):
-    """A command for the guest that lets modprobe load a file outside of its
-    kernel's modules."""
+    """A command for the guest. After it, modprobe can load the module from a
+    file that is not below /lib/modules."""
     name = os.path.basename(module).removesuffix('.ko')
     load = f'modprobe -a {CORE_MODULES} && insmod {module}'
     return ('mkdir -p /etc/modprobe.d && '
@@ -76,8 +76,8 @@ class Stack:
     def tables(self, vm, device='*'):
         """{device: {index: GID}} of the RoCE v2 entries of all devices.
 
-        Read the first 100 entries, because Linux uses the first free one: the
-        table of rxe has 1024, and each takes an emulated guest a millisecond.
+        Reads the first 100 entries only: Linux uses the first free entry.
+        rxe's table has 1024, and each takes an emulated guest a millisecond.
         """
         def column(directory):
             base = f'/sys/class/infiniband/{device}/ports/1/{directory}'

@@ -40,7 +40,7 @@ def die_with_parent():
 
 def prefer_threads(tids):
     """Give threads priority over vCPUs, which may poll on all processors.
-    False: not permitted."""
+    Return whether that is permitted."""
     for tid in tids:
         try:
             os.sched_setscheduler(tid, os.SCHED_RR | os.SCHED_RESET_ON_FORK,
@@ -89,7 +89,7 @@ def command_line(name, *more, arch=NATIVE):
 
 
 class Vm(Guest):
-    """A guest, which start() starts."""
+    """A guest in a QEMU that start() starts."""
 
     def __init__(self, name, *devices, series=None, smp=1, mem='2G',
                  machine=None, accel='', append='', logs=LOGS, made=None,
@@ -165,8 +165,8 @@ class Vm(Guest):
             '-initrd', str(initramfs), '-append', cmdline, *root,
             '-device', 'virtio-rng-pci,addr=a',
             '-chardev', f'{agent},id=agent',
-            # By default it has 64 virtqueues, each with a descriptor that the
-            # main loop polls in each turn.
+            # By default this device has 64 virtqueues. The main loop polls a
+            # descriptor of each in each turn.
             '-device', 'virtio-serial-pci,max_ports=2,addr=b',
             '-device', 'virtserialport,chardev=agent,name=lab.agent',
             '-chardev', f'{qmp},id=qmp',
@@ -229,14 +229,15 @@ class Vm(Guest):
         """The output of QEMU: warnings, and the log of -d."""
         return (self.logs / f'{self.tag}.qemu').read_text(errors='replace')
 
-    # QEMU's services.
+    # QEMU's monitor
 
     def qmp(self, command, /, timeout=60, **arguments):
         """Execute a QMP command; its return value."""
         return self.execute(command, arguments, timeout)
 
     def execute(self, command, arguments, timeout=60):
-        """The same, for arguments with any name."""
+        """Execute a QMP command whose arguments may have any name, also
+        `timeout`."""
         return self.qmp_channel.execute(command, arguments, timeout)
 
     def hmp(self, line):
@@ -244,7 +245,7 @@ class Vm(Guest):
 
     def prefer_main_loop(self):
         """Give QEMU's main loop and its iothreads priority, like libvirt's
-        emulatorsched and iothreadsched. False: not permitted."""
+        emulatorsched and iothreadsched. Return whether that is permitted."""
         iothreads = self.qmp('query-iothreads')
         return prefer_threads([self.process.pid,
                                *(io['thread-id'] for io in iothreads)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The agent of the host inside a lab guest.
+"""The agent in a lab guest, which serves requests of the host.
 
 It speaks JSON, one object a line, on the virtio-serial port "lab.agent", or
 on the terminal that is its argument. The answer repeats the "id" of its
@@ -15,12 +15,11 @@ channel does not depend on the network under test.
                                                       data: end of input)
   wait   job, timeout            -> rc, out
   peek   job                     -> rc, out          (does not wait)
-  follow job, at, timeout        -> data, rc         (output after byte `at`,
-                                                      as Latin-1; rc with the
-                                                      end of the output, which
-                                                      also frees the job.
-                                                      Forgets output before
-                                                      `at`)
+  follow job, at, timeout        -> data, rc         (output from byte `at` on,
+                                                      as Latin-1. Forgets the
+                                                      output before `at`. With
+                                                      the last output: rc; then
+                                                      the job is forgotten)
   kill   job, signal             -> (nothing)
   listens port                   -> yes              (TCP or RDMA CM)
   read   path                    -> text
@@ -49,7 +48,7 @@ import tty
 PORT_NAME = 'lab.agent'
 OUTPUT_MAX = 400000
 CHUNK = 65536
-FREED = 4 << 20     # bytes of output, which is in memory, to free at a time
+FREED = 4 << 20     # bytes of output to free at a time; /run is in memory
 
 
 def find_port():

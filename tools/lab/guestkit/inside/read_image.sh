@@ -1,15 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Reads the disk image /dev/vda, in a guest without files of the host: the rest
-# of the script /init of its initramfs (guestkit/diskread.py). It writes records
-# to the disk /dev/vdb, each a line "SIZE NAME" and SIZE bytes: os-release,
-# status (dpkg's installed packages), vmlinuz (the newest kernel), each module
-# that an initramfs needs for the root, in order, facts, and end. A record
-# "error" has the reason of a failure.
+# Reads the disk image /dev/vda, in a guest that has no files of the host. This
+# script is the end of /init in the guest's initramfs (guestkit/diskread.py).
 #
-# The image is hostile. It is mounted without devices, set-user-ID programs and
-# execution. Files are opened inside the image's root, and only regular files.
+# The script writes records to the disk /dev/vdb, each a line "SIZE NAME" and
+# SIZE bytes: os-release, status (dpkg's installed packages), vmlinuz (the
+# newest kernel), each module that an initramfs needs for the root, in order,
+# facts, and end. A record "error" has the reason of a failure.
+#
+# The image is hostile. The script mounts it without devices, set-user-ID
+# programs and execution. It opens only regular files, inside the image's root.
 
 root=/image
 scratch=/tmp/record
