@@ -14,8 +14,8 @@ ABI = TOP / 'include' / 'standard-headers'
 
 @functools.cache
 def broken_device(series):
-    """Build the module of the faulty device, once. To ask make again whether
-    files have changed takes as long as a test."""
+    """Build the module of the faulty device. Later calls do not run make,
+    which would take as long as a test."""
     tree = kernel.headers(series)
     inside = kernel.builder(series)
     build = STATE / 'broken' / series

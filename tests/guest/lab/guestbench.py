@@ -68,13 +68,14 @@ def threads(in_thread):
 def counted_calls(test, pair, stacks):
     """Return the system calls of the QEMUs for one run, or None."""
     with calls.counted(pair.vms) as counts:
-        # Calls of one run only
+        # A second try would add its calls.
         _, figures = perftest.run(test, pair, stacks, tries=1)
     return counts if figures else None
 
 
 def told_calls(pair, stacks):
-    """Return the same in words, for the messages only."""
+    """Return the calls for a million bytes, as text. Subtract SHORT from
+    COUNTED, so that only calls for messages count."""
     base = counted_calls(SHORT, pair, stacks)
     counts = counted_calls(COUNTED, pair, stacks)
     if not base or not counts:
@@ -112,8 +113,9 @@ def measure(name, rounds):
 
 
 def row(test, name, value, bounds, peer):
-    """A line: how near the floors, and how far from rxe. bounds: of two
-    processes, and of one or None."""
+    """Return a line of the table: a value, its floor, and its ratios to the
+    floors and to rxe (@peer). @bounds: the floor of two processes, and that of
+    one process or None"""
     def ratio(bound):
         if bound is None:
             return f'{"":10}'

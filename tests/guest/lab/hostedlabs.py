@@ -15,7 +15,7 @@ class HostedLabs:
         self.stack = 'virtio-rdma' if rdma else 'rxe'
         self.hosts, self.labs = [], []
         self.switch = None
-        self.vms = []       # no resources that the tests hold themselves
+        self.vms = []       # the command owns the guests, not the runner
 
     def start(self):
         try:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Hosts that are network namespaces of this machine, and guests on them.
 
-The hosts have one link, eth0, between them: the underlay. On each of them the
-scripts of the page about several hosts make a bridge, which VXLAN makes one
-network with that of the other, and a tap for each guest. A guest migrates from
-one host to the other by TCP over the underlay.
+One link, eth0, connects the hosts: the underlay. On each host, scripts of the
+page about several hosts make a bridge, and a tap for each guest. VXLAN makes
+both bridges one network. A guest migrates from one host to the other by TCP
+over the underlay.
 """
 import json
 import os
@@ -33,13 +33,14 @@ class Host:
     """A host. It ends with this process."""
 
     def __init__(self, number, above=None):
-        """@above: the host in which to create this one, if users may create
-        network namespaces only in a user namespace of their own."""
+        """@above: a host whose user namespace this one shares. A user without
+        root needs a user namespace to create network namespaces."""
         self.number = number
         self.address = f'192.0.2.{number}'
         owner = [] if above or os.geteuid() == 0 else \
             ['--user', '--map-root-user']
-        # This process ends when its input ends, for whatever reason.
+        # This process ends when its input ends, also because the test was
+        # killed.
         self.process = subprocess.Popen(
             [*(above.enter if above else []), 'unshare', *owner, '--net',
              '--', 'sh', '-c', 'echo; exec cat'], stdin=subprocess.PIPE,
@@ -55,8 +56,8 @@ class Host:
     @property
     def lasting(self):
         """Return the words before a command that has to end with this process.
-        A process that enters another user namespace loses an earlier request
-        for that."""
+        They request the signal for that after nsenter: a process that enters
+        another user namespace loses an earlier request."""
         return [*self.enter, 'setpriv', '--pdeathsig', 'KILL', '--']
 
     def run(self, *words, text=None, env=None):

@@ -16,7 +16,7 @@ from .programs import PORT, build_verify, cm_exchange, exchange
 from .runner import ACK_TIMEOUT, port_counters
 
 OURS, RXE = 'virtio-rdma', 'rxe'
-# MTU of the NICs by path MTU.
+# {path MTU: MTU of the NICs}
 NIC_MTU = {1024: 1500, 4096: MTU}
 # of 10000 frames, each way
 LOSS = {'drop': 100, 'dup': 50, 'reorder': 50}
@@ -67,7 +67,8 @@ def pingpong(service):
 def perftest(tool, options):
     def run(cell):
         count = 40 if cell.lossy else 100
-        # A lost frame should be repeated soon, but a guest may have to wait.
+        # A short timeout repeats lost frames soon. Without loss a longer one
+        # is better, as a guest may have to wait for a processor.
         timeout = 16 if cell.lossy else ACK_TIMEOUT
         result = tcp_pair(
             cell, f'{tool} -F -m {cell.mtu} -n {count} -u {timeout} '
@@ -113,7 +114,7 @@ READS = '-o 16'
 # Name, function, and whether it can run where messages get lost: a ping-pong
 # without retransmission ends at the first loss.
 ROWS = (
-    # the client leaves at once, and no one repeats the last ACK if it is lost
+    # A side ends after its last message, and does not repeat a lost last ACK.
     ('ibv_rc_pingpong', pingpong('rc'), False),
     ('ibv_uc_pingpong', pingpong('uc'), False),
     ('ibv_ud_pingpong', pingpong('ud'), False),
@@ -186,7 +187,8 @@ class Interop:
         try:
             result = run(cell)
             ok, text = result.ok, str(result)
-            # rxe's guest has failures of its own.
+            # The kernel of rxe's guest may report faults of rxe. They count
+            # only if the run fails.
             complaints = [side.vm.complaints() for side in sides
                           if not ok or side.stack.name == OURS]
             ok = ok and not any(complaints)
@@ -226,7 +228,7 @@ class Interop:
         """The exit code."""
         todo = list(self.chosen())
         if not todo:
-            raise LabError('nothing has that name')
+            raise LabError(f'no cell matches "{self.pattern.pattern}"')
         LOGS.mkdir(parents=True, exist_ok=True)
         began = time.monotonic()
         idle = 0
@@ -280,8 +282,8 @@ class Interop:
             'Seconds of runs that passed; the client is the other stack.',
             f'loss: of 10000 frames each way {LOSS["drop"]} are dropped, '
             f'{LOSS["dup"]} sent twice, {LOSS["reorder"]} delayed.',
-            '-: cannot survive loss by its nature; rdma_verify does it '
-            'instead.'])
+            '-: the program cannot survive loss; rdma_verify tests its '
+            'service.'])
 
 
 def title(column):

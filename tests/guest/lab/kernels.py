@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The driver, compiled for every kernel whose headers the archive lists.
 
-Each is built as in its own suite, with that suite's compiler and kbuild's own
-programs; a warning is a failure. The result is one TAP stream.
+Each is compiled as in its own suite, with the suite's compiler and programs of
+kbuild. A warning is a failure. The result is one TAP stream.
 """
 import os
 import re
@@ -64,7 +64,7 @@ def _unpacked(headers, prefix):
         why = None if deb else headers.apt.download([f'{package}={version}'])
         deb = deb or headers.apt.cached(package, version)
         if not deb:
-            return None, f'{package} {version} cannot be had: {why}'
+            return None, f'{package} {version} is not available: {why}'
         debs.append(deb)
     unpack(debs, prefix)
     tree = kernel.relocate(prefix, headers.release)
@@ -99,7 +99,8 @@ def _compile(headers, tree, build, log):
 
 
 def _one(headers):
-    """(kind, detail), as a line of TAP has them."""
+    """Compile the driver against one header package. Return (kind, detail) for
+    a line of TAP."""
     work = STATE / 'check' / headers.package
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)

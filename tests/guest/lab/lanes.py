@@ -14,18 +14,18 @@ STOP = '/run/lanes-stop'
 
 
 class Lane:
-    """A server in guest 2 and its client in guest 1, on a port of TCP of
-    their own. @options: of rdma_verify, which carries the traffic."""
+    """rdma_verify with its server in guest 2 and its client in guest 1, on a
+    TCP port of their own."""
 
     def __init__(self, bench, name, port, options, qps):
         self.bench, self.name, self.port = bench, name, port
         self.options, self.qps = f'{options} -q {qps}', qps
-        self.jobs = {}          # by guest, of what runs
-        self.results = {}       # by guest, of what has ended
+        self.jobs = {}          # by guest
+        self.results = {}       # by guest, of the jobs that have ended
         self.struck = set()     # guests in which the process was killed
-        self.unready = False    # it had not begun when that happened
+        self.unready = False    # killed before the first round: kill both
         self.ending = False
-        self.rounds = 0         # all that were verified to their end
+        self.rounds = 0         # verified rounds of all runs
         self.breaks = 0
 
     def commands(self, seed):
@@ -74,8 +74,8 @@ class Lane:
             self.jobs[self.bench.one].kill(15)
 
     def poll(self):
-        """Check which ends have finished. After all have, check whether the
-        lane had to end so."""
+        """Note which ends have finished. After both have, check their
+        results."""
         for vm, job in self.jobs.items():
             if vm not in self.results:
                 result = job.peek()
@@ -113,9 +113,9 @@ class Lane:
 
 
 class LossyLane(Lane):
-    """The same with services that lose messages: short runs in sequence. A run
-    may lose all of them: the link may be down, or the peer may migrate, for as
-    long as the run sends."""
+    """A Lane of a service that loses messages: short runs in sequence. A run
+    may lose all messages, if the link is down or the peer migrates for as long
+    as the run sends."""
 
     RUN = re.compile(r'^OK: (\d+) requests completed, '
                      r'(\d+) messages received$', re.M)
@@ -137,7 +137,8 @@ class LossyLane(Lane):
         super().start(seed)
 
     def ready(self):
-        """Neither end notices when the other dies."""
+        """Return False, so that strike() always kills both ends: neither
+        notices when the other dies."""
         return False
 
     def good_runs(self):

@@ -20,7 +20,8 @@ def _command():
 
 
 def verify(bench, port):
-    """The result of rpma_verify: guest 2 listens at @port, guest 1 calls."""
+    """Run rpma_verify: guest 2 listens at @port, and guest 1 connects. Return
+    the Exchange."""
     command = f'{_command()} {address(2)} {port}'
     return cm_exchange(bench.two, bench.one, command, f'{command} go',
                        listener='rpma_verify')

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Debian's libvirt in session mode, unpacked, with guests whose domain XML is
-on the page about libvirt."""
+"""Debian's libvirt in session mode, unpacked but not installed. The page about
+libvirt has the domain XML of its guests."""
 import json
 import os
 import pwd
@@ -30,13 +30,15 @@ PAGE, EXAMPLE = 'virtio-rdma-libvirt', 'guest1.xml'
 PACKAGES = ('libvirt-daemon', 'libvirt-daemon-driver-qemu', 'libvirt-clients')
 QEMU_NAMESPACE = 'http://libvirt.org/schemas/domain/qemu/1.0'
 AGENT = 'lab.agent'
-# Options of rdma_verify: 8.6 s, seven times
+# Option of rdma_verify: an ACK timeout of 8.6 s, after which it retries seven
+# times
 PATIENCE = '-k 21'
 
 
 def ordinary_user():
-    """(uid, gid) for libvirt, which takes its session for that of the system
-    when root runs it: the caller's, or, for root, some other user's."""
+    """Return (uid, gid) for libvirtd: the caller's, or another user's if the
+    caller is root. As root, libvirtd would serve the system instead of a
+    session."""
     if os.geteuid():
         return os.geteuid(), os.getegid()
     user = next(u for u in pwd.getpwall() if u.pw_uid)
@@ -59,12 +61,13 @@ class Session:
                             'LIBVIRT_AUTOSTART': '0'}
         for name in ('RUNTIME_DIR', 'CONFIG_HOME', 'CACHE_HOME', 'DATA_HOME',
                      'STATE_HOME'):
-            # A short path, since it has sockets
+            # A short path, because there is a limit for paths of sockets
             path = self.directory / name[:3].lower()
             path.mkdir(mode=0o700)
             self.environment[f'XDG_{name}'] = str(path)
         self.process = None
-        # The UUID of the machine is that of the other host, too.
+        # Both hosts have the UUID of the machine. libvirt does not migrate to
+        # a host with the UUID of its own.
         self._configure(f'host_uuid = "{uuid.uuid4()}"\n')
 
     def _configure(self, text):
@@ -77,17 +80,19 @@ class Session:
         return f'{self.environment["XDG_RUNTIME_DIR"]}/libvirt/libvirt-sock'
 
     def _as_user(self, *words):
-        """A command with libvirt's files. To the kernel it runs with the
-        rights of the caller, whatever number it sees itself."""
+        """Return the words that run a command with libvirt's packages. The
+        command sees the IDs of ordinary_user(), in a user namespace. The
+        kernel grants it the rights of the caller."""
         uid, gid = ordinary_user()
         return [unpacked.SCRIPT, self.root, 'unshare', '--user',
                 f'--map-user={uid}', f'--map-group={gid}', '--', *words]
 
     def start(self):
         with open(self.log, 'wb') as said:
-            # QEMU leaves its session: the namespace of processes takes it
-            # along. Its first one is the shell, which looks after orphans.
-            # It must stay who it is, or would not end with unshare.
+            # QEMU leaves the session of libvirtd, but not the process
+            # namespace, which ends with its first process: the shell. The
+            # shell also reaps orphans. It must not exec libvirtd, which
+            # changes its user: that cancels the signal of --kill-child.
             self.process = subprocess.Popen(
                 [*self.host.lasting, 'unshare', '--pid', '--fork',
                  '--kill-child', '--mount-proc', '--',
@@ -125,9 +130,9 @@ class Session:
 
 
 class Domain(Guest):
-    """A guest of the page's XML. What is changed in it: its name, tap, MAC
-    address and emulator; without KVM; a kernel and a root in memory in the
-    place of a disk; a channel for the agent."""
+    """A guest with the page's XML, except for its name, tap, MAC address and
+    emulator. It has TCG instead of KVM, a kernel and a root in memory instead
+    of a disk, a file as console, and a channel for the agent."""
 
     def __init__(self, name, index, session, directory, emulator):
         super().__init__(name)
@@ -219,8 +224,8 @@ class Domain(Guest):
         net_up(self, self.index)
 
     def save_and_restore(self, with_adapter_at=None):
-        """Save the guest to a file, and restore it. The adapter may have moved
-        to another bus, which libvirt does not know."""
+        """Save the guest to a file, and restore it. @with_adapter_at: the bus
+        of an adapter that was plugged in by QMP, unknown to libvirt."""
         path = str(self.directory / f'{self.name}.saved')
         more = []
         if with_adapter_at:
@@ -267,7 +272,8 @@ class LibvirtPair(TwoGuests):
         self.hosts, self.sessions, self.vms = [], [], []
 
     def _emulator(self):
-        """A QEMU that is not installed needs the path of its firmware."""
+        """Write a script that runs QEMU with the path of its firmware, which a
+        QEMU that is not installed does not know. Return its path."""
         path = Path(self.directory) / 'qemu'
         options = ' '.join(f'-L {d}' for d in firmware_dirs())
         path.write_text('#!/bin/sh\n'

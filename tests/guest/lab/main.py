@@ -12,7 +12,7 @@ from . import (appbench, demo, guestbench, interop, kernels, migration,
                mrbench, pvrdmabench, pyverbs, qpbench, qtests, querybench,
                soak, tcp, uml, verbsbench, vmmbench, wire, workers)
 
-# For tests that run on either. Files of tests for pvrdma say so themselves.
+# Stacks for tests that run on either one. Test files for pvrdma set STACK.
 STACKS = ('virtio-rdma', 'rxe')
 # Directories of tests below tests/guest
 SUITES = (workers.CHECK, 'users', 'newer', 'verbs', 'applications', 'series',
@@ -190,7 +190,8 @@ def parser():
     show.set_defaults(do=do_demo)
     check = commands.add_parser('check', help='run the guest tests')
     check.add_argument('--stack', choices=STACKS, default='virtio-rdma',
-                       help='rxe tests the tests')
+                       help='the stack under test; rxe shows whether the '
+                            'tests themselves are right')
     check.add_argument('--series',
                        help='kernel series of the guests, or "newest" for '
                             'the last one that the archive has (default: '
@@ -240,7 +241,8 @@ def parser():
     device.add_argument('--paths', default='',
                         help='regular expression of tests to run')
     device.add_argument('--no-ibdev', dest='ibdev', action='store_false',
-                        help='let them use what they use on this machine')
+                        help="run them without the guest's RDMA device, as "
+                             'on this machine')
     device.add_argument('--timeout', type=int, default=3000)
     device.set_defaults(do=do_qtest)
     register = commands.add_parser(

@@ -71,8 +71,8 @@ def adapter_state(stream):
 
 
 class Case:
-    """One row: what the guests do while guest 1 migrates. @options: those of
-    rdma_verify, @region: MiB that guest 1 registers besides."""
+    """One row: the traffic of the guests while guest 1 migrates. @options: for
+    rdma_verify; @region: MiB that guest 1 registers in addition"""
 
     def __init__(self, name, rdma=True, options=None, region=None):
         self.name, self.rdma = name, rdma
@@ -95,7 +95,7 @@ class Case:
                 self.region and 'registered' not in jobs[2].peek().out:
             if time.monotonic() > end or not all(job.alive()
                                                  for job in jobs):
-                raise LabError('not under way:\n' +
+                raise LabError('no traffic, or no region:\n' +
                                '\n'.join(str(job.peek()) for job in jobs))
             time.sleep(0.2)
         time.sleep(2)

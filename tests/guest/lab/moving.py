@@ -44,10 +44,10 @@ def _stamp(event):
 
 
 class MovingVm(Vm):
-    """A guest with its root in memory. @devices: a function from the number of
-    the QEMU process, counted from 0, to QEMU arguments. @attach(number, up):
-    connects a process to the link, or disconnects it. @emulators: the programs
-    of the processes in turn, if not the one under test."""
+    """A guest with its root in memory. @devices(number): returns the QEMU
+    arguments of a QEMU process. Processes are counted from 0. @attach(number,
+    up): connects a process to the link, or disconnects it. @emulators: the
+    programs of the processes in turn, if not the one under test."""
 
     def __init__(self, name, directory, devices, attach=None, mem='512M',
                  emulators=(), **options):
@@ -180,11 +180,11 @@ class TwoMovingGuests(TwoGuests):
 
 class MovingPair(TwoMovingGuests):
     """Two guests that can migrate; replaces a Pair. @objects: arguments of
-    object-add, for each object that the hub gets at start. @cut: destinations
-    are not on the link before they run. Frames that arrive earlier wait in
-    their sockets until then. @shm: every second QEMU of a guest sends by
-    shared memory. @machine, @emulators: as of a MovingVm. @adapter: of both
-    guests."""
+    object-add, for each object that the hub gets at start. @cut: connect a
+    destination to the link only when it runs. Without @cut, earlier frames
+    wait in its socket until then. @shm: every second QEMU of a guest sends by
+    shared memory, beginning with the first. @machine, @emulators: see
+    MovingVm. @adapter: that of both guests."""
 
     def __init__(self, tag, rdma=True, smp=1, mem='512M', extra=None,
                  objects=(), hotplug=False, accel='', cut=False, shm=False,
@@ -209,7 +209,8 @@ class MovingPair(TwoMovingGuests):
         return 2 * (index - 1) + number % 2
 
     def _connect(self, index, number, up):
-        # Not the socket, which is ready once connected
+        # Set the link of the hub's port, not of the netdev with the socket:
+        # QEMU sets that one up whenever the socket is connected.
         self.hub.qmp('set_link', name=f'h{self._port(index, number)}', up=up)
 
     def _backend(self, number):

@@ -38,8 +38,8 @@ def build_verify():
 
 @contextmanager
 def shell(bench):
-    """Return the command with which mpirun in guest 1 starts its daemon in
-    guest 2."""
+    """Serve a shell in guest 2 during the block. mpirun in guest 1 starts its
+    daemon in guest 2 by this shell."""
     job = bench.two.spawn(f'{unpacked.inside(tree())} {SHELL} serve /bin/bash',
                           SHELL_PORT)
     try:

@@ -125,8 +125,9 @@ class NestedPair:
         self.kill()
 
 
-# A way to the peer for TCP: the nested guest's second NIC is behind the host's
-# address. No packet leaves by its first one, so it has to know the peer's MAC.
+# The nested guest reaches the peer with TCP by its second NIC, whose packets
+# get the host's address. No packet leaves by the first NIC, so ARP does not
+# work there: ROUTES sets the peer's MAC address.
 WAY_OUT = '-netdev', 'user,id=n1', '-device'
 ROUTES = '''
 ip link set eth1 up && ip addr add 10.0.2.15/24 dev eth1 &&

@@ -80,7 +80,7 @@ def use_disk(bench, family=4, queues=1, target=None, srq=False):
     traddr = address(bench.pair.vms.index(target) + 1, family)
     before = bench.resources()
     export(target, traddr, family,
-           # more than a virtqueue holds, all posted at once
+           # The target posts more receives at once than a virtqueue holds.
            options='use_srq=1 srq_size=4000' if srq else '')
     name = connect(host, traddr, queues)
     assert bool(bench.count(target, 'srq')) == srq

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Open vSwitch on hosts that are network namespaces: Debian's, unpacked.
+"""Debian's Open vSwitch, unpacked but not installed, on hosts that are network
+namespaces.
 
-Its daemons forward themselves (datapath_type=netdev), so that the kernel need
-not have the module openvswitch. What leaves by a tunnel then takes a second
-bridge, which has the host's link and its address.
+ovs-vswitchd forwards the frames itself (datapath_type=netdev), so the kernel
+does not need the module openvswitch. Packets of a tunnel then leave by a
+second bridge, which has the host's link and the host's address.
 """
 import os
 import subprocess
@@ -62,7 +63,7 @@ class Vswitch:
                     f'--unixctl={self.directory}/vswitchd.ctl')
 
     def learnt(self, hardware):
-        """Return the number of the port that last received from an address."""
+        """Return the number of the port at which an address was last seen."""
         shown = self.run('ovs-appctl', '-t',
                          f'{self.directory}/vswitchd.ctl', 'fdb/show', BRIDGE)
         for row in map(str.split, shown.splitlines()):

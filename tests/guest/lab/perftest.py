@@ -12,7 +12,7 @@ LATENCY = ('ib_send_lat', 'ib_write_lat', 'ib_read_lat')
 # disagree, as after a pause of the guest, it reports 0 MB/s.
 NO_CLOCK = 'Correlation coefficient r^2'
 TRIES = 3
-# The row of a finished run. With such a clock, latencies are "inf".
+# The row of a finished run. If the clocks disagree, latencies are "inf".
 ROW = re.compile(r'^\s*\d+\s+\d+\s+([\d.]+|inf)\s', re.M)
 SIZES = {64: '64 B', 4096: '4 KiB', 65536: '64 KiB', 1 << 20: '1 MiB'}
 

@@ -56,8 +56,9 @@ def wait_listening(vm, command):
 
 def cm_exchange(server_vm, client_vm, server_cmd, client_cmd, timeout=30,
                 listener=None):
-    """The same for a server that waits for connections of RDMA CM. @listener:
-    the program that listens, if the command begins with another one."""
+    """Like exchange(), for a server that its client connects to by RDMA CM.
+    @listener: the program that listens, if the command begins with another
+    one."""
     job = server_vm.spawn(server_cmd)
     wait_listening(server_vm, listener or server_cmd)
     client = client_vm.run(client_cmd, timeout)
@@ -65,8 +66,9 @@ def cm_exchange(server_vm, client_vm, server_cmd, client_cmd, timeout=30,
 
 
 def rping_time(pair, count):
-    """Return (Exchange, mean seconds of a ping of 64 bytes or None). Of @count
-    pings and one more, the time of one is subtracted."""
+    """Return (Exchange, mean seconds of a ping of 64 bytes, or None). Subtract
+    the time of a run with one ping, in which most of the time goes into the
+    connection, from that of a run with @count more."""
     def ping(number):
         options = f'-a {address(2)} -C {number} -S 64'
         return cm_exchange(pair.two, pair.one, f'rping -s {options}',
@@ -79,9 +81,10 @@ def rping_time(pair, count):
 
 
 def perftest_cm_exchange(*args, **kwargs):
-    """The same for perftest's option -R. Its two sides agree to connect before
-    the server listens. If the server is late, the client is rejected for an
-    unknown service ID, and may crash when it tries again."""
+    """Like cm_exchange(), for perftest with -R. Its client may connect before
+    its server listens. Then the client is rejected for an unknown service ID
+    (error 8), and may crash when it tries again. So run both again, up to five
+    times in all."""
     for _ in range(5):
         result = cm_exchange(*args, **kwargs)
         if 'RDMA_CM_EVENT_REJECTED; error: 8' not in result.client.out:

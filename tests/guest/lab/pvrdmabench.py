@@ -10,7 +10,8 @@ from . import perftest, pvrdma
 from .pair import Pair
 
 ROUNDS = 3
-# Of iterations that take about half a second with rxe, see perftest.Test
+# Multiplies the iterations of perftest.Test, which take about half a second
+# with rxe.
 FACTOR = 4
 PAIRS = {'pvrdma': pvrdma.pair, 'virtio-rdma': Pair}
 

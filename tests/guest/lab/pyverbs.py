@@ -38,9 +38,9 @@ NETDEV = ('-netdev', 'hubport,id=n0,hubid=0',
           '-netdev', 'user,id=sink,restrict=on',
           '-netdev', 'hubport,id=n1,hubid=0,netdev=sink')
 
-# Why tests are skipped: the first pattern that a test and its reason match.
-# FOREIGN has features that no RoCE device, or no guest, has. LACKS has
-# features that one could have, and docs/devel says why this device does not.
+# {pattern: feature that skipped tests need}. The first pattern that matches
+# "test: reason" counts. No RoCE device in a guest has the features of FOREIGN.
+# A device could have those of LACKS; docs/devel says why this one does not.
 FOREIGN = {
     'test_mlx5|test_efa|[Cc]uda': "other vendors' devices",
     'QP type 8|Raw Packet': 'raw Ethernet queue pairs, which NICs have',
@@ -87,7 +87,8 @@ def _lay_out(source, arch=NATIVE):
 
 
 def prepare_foreign(arch):
-    """Nothing to do: bindings and tests are in the root of such guests."""
+    """Prepare the tests for guests of another architecture. The root of such
+    guests has the bindings and the tests."""
     _lay_out(foreign.root(arch) / INSTALLED.relative_to('/'), arch)
 
 
@@ -184,7 +185,7 @@ def failures(results):
             if kind in ('FAIL', 'ERROR')]
 
 
-def behind(ours, rxe):
+def failed_only_here(ours, rxe):
     """Return the tests that pass on rxe but not on our device: (test, result,
     reason)."""
     return [(test, *missing(ours, test))
@@ -199,7 +200,7 @@ def missing(results, test):
     return kind, why
 
 
-def unasked(ours, rxe):
+def skipped_only_here(ours, rxe):
     """Return the tests that are skipped on our device and run on rxe, with any
     result."""
     return [(test, f'{kind} on rxe', ours[test][2])
@@ -235,9 +236,9 @@ def skips(results):
         if possible:
             parts[possible] += [f'         {test}: {plain(why)}'
                                 for test, why in tests]
-    return ['Skipped, and nothing for a RoCE device in a guest:',
+    return ['Skipped: what no RoCE device in a guest has:',
             *parts[False],
-            'Skipped, though a RoCE device could pass:', *parts[True], '']
+            'Skipped: what a RoCE device could have:', *parts[True], '']
 
 
 def report(results, heading, more=()):
@@ -265,9 +266,9 @@ def judged(ours, rxe):
     if rxe is not None:
         lines.append(f'On rxe in the same kind of guest: {summary(rxe)}')
         wrong.append(('Tests that pass on rxe and not here',
-                      behind(ours, rxe)))
+                      failed_only_here(ours, rxe)))
         lines += listed('Tests that run on rxe and are skipped here',
-                        unasked(ours, rxe))
+                        skipped_only_here(ours, rxe))
     for heading, rows in wrong:
         lines += listed(heading, rows)
     return lines + [''], not any(rows for _, rows in wrong)

@@ -48,7 +48,7 @@ class Program:
             if 'FAIL' in said or 'stuck' in said:
                 break
             time.sleep(0.1)
-        raise LabError(f'qp_rates has not said {pattern}:\n{said}')
+        raise LabError(f'qp_rates did not print {pattern!r}:\n{said}')
 
     def _memory(self):
         return resident_kib(self.pid), kernel_kib(self.vm)

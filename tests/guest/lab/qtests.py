@@ -19,7 +19,7 @@ from .uml import Uml, wire
 RUN_TESTS = TOP / 'scripts' / 'run-tests.py'
 # A variable that the fixtures of tests/qtest read
 IBDEV = 'RDMA_TEST_IBDEV'
-# Tests that will fail need not wait for long.
+# Shorten the waits of tests that are expected to fail.
 IMPATIENT = {'RDMA_TEST_WAIT': '3'}
 PROGRAMS = 'virtio-rdma-net-test'
 # Tests that are fast on any device. Most of their time is the start of an

@@ -23,9 +23,8 @@ COUNT = 1000
 ROUNDS = 3
 WRITES = 3000000
 # Queries per second during the writes
-RATES = {'no one asks': 0, 'one question a second': 1,
-         'ten questions a second': 10}
-# Seconds between two looks at the clock while no one asks
+RATES = {'no query': 0, 'one query a second': 1, 'ten queries a second': 10}
+# Seconds between two checks for the end while there are no queries
 NAP = 0.1
 
 
@@ -110,7 +109,7 @@ def main(rounds=ROUNDS):
         shutil.rmtree(directory)
     print(f'{"":24}{"writes/s":>10}{"of first":>9}{"answers":>9}'
           f'{"median ms":>11}{"95 % ms":>9}{"worst ms":>10}')
-    quiet = statistics.median(rate for rate, _ in found['no one asks'])
+    quiet = statistics.median(rate for rate, _ in found['no query'])
     for name, runs in found.items():
         rate = statistics.median(rate for rate, _ in runs)
         times = sorted(ms for _, asker in runs for ms in asker.times)
@@ -120,9 +119,9 @@ def main(rounds=ROUNDS):
                      f'{times[int(0.95 * len(times))]:9.1f}{times[-1]:10.1f}')
         print(line)
     size = max(asker.size for runs in found.values() for _, asker in runs)
-    lowest = min(rate for rate, _ in found['no one asks'])
-    highest = max(rate for rate, _ in found['no one asks'])
-    print(f'An answer has {size} bytes. Runs in which no one asks differ by '
+    lowest = min(rate for rate, _ in found['no query'])
+    highest = max(rate for rate, _ in found['no query'])
+    print(f'An answer has {size} bytes. Runs without queries differ by '
           f'{1 - lowest / highest:.0%}.')
     if complaints:
         print(complaints)

@@ -3,17 +3,21 @@
 
 A test file may set these names:
 
-GUESTS: arguments of pair.Pair, or of the class in PAIR, for its guests.
-STACK: the stack of the guests, if not the one under test. SECOND: that of
-guest 2, if it is another one. SECONDS: about how long the file takes, if that
-is long. ON_NETDEV: its tests are about frames on the netdev, not by shared
-memory. AROUND: a context manager made with the Bench, in which each test runs.
-BENCH: a function of the pair and the name of the stack.
+PAIR       makes the pair of guests; default: pair.Pair
+GUESTS     keyword arguments for PAIR
+STACK      the stack of the guests, if it is not the one under test
+SECOND     the stack of guest 2, if it is another one
+SECONDS    how long the file takes, about; default: 10
+ON_NETDEV  true: skip the tests if frames use shared memory, because they need
+           frames on the netdev
+BENCH      makes the argument of the tests from the pair, STACK and SECOND;
+           default: Bench
+AROUND     makes a context manager from that argument; each test runs in one
 
-Each function test_* gets a Bench, or the result of BENCH. One pair serves all
-tests of a file, and of other files that want the same guests. The runner boots
-it again after a test that has ended a guest or left it unusable. A test fails
-by an exception, and skips by raising Skip.
+Each function test_* is a test. One pair serves all tests of a file, and of
+other files that want the same guests. The runner boots it again after a test
+that has ended a guest or left it unusable. A test fails by an exception, and
+skips by raising Skip.
 """
 import contextlib
 import importlib.util
@@ -31,7 +35,8 @@ from .pair import Pair
 from .programs import build_verify, exchange
 
 
-# half a second: a guest may have to wait that long for a busy machine
+# An ACK timeout of half a second: on a busy machine, a guest may have to wait
+# that long for a processor.
 ACK_TIMEOUT = 17
 
 
@@ -169,7 +174,7 @@ class Bench:
 
     def nic_works(self):
         """Return whether guest 2 answers guest 1. No program listens on the
-        port, and a refusal is an answer, too."""
+        port, so the answer is a refusal."""
         result = self.one.run(
             f'timeout 5 bash -c "exec 3<>/dev/tcp/{address(2)}/7"')
         return 'refused' in result.out
@@ -224,8 +229,8 @@ class Tests:
 
 class Runner:
     """Runs tests in sequence. It calls tell(kind, name, seconds, detail,
-    frames) for each test. The kind is that of a line of TAP, or 'skip'. frames
-    is the number from wire.Memory, with WIRE=shm."""
+    frames) for each test. The kind is 'ok', 'not ok' or 'skip'. With WIRE=shm,
+    frames is the number from wire.Memory."""
 
     def __init__(self, stack, tell):
         self.stack = stack

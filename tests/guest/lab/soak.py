@@ -24,10 +24,10 @@ from .moving import MovingPair
 from .runner import Bench, port_counters
 
 WARM_UP = 2             # cycles after which memory has to be flat
-LIKE = 3                # cycles whose median is compared, at either end
-GROWTH = 0.05
-# KiB: what a heap keeps of its largest moment. For all but the hub,
-# whose heap is small, 5 % are more.
+LIKE = 3                # cycles at each end whose medians are compared
+GROWTH = 0.05           # share by which memory may grow without a leak
+# KiB by which a heap may grow without a leak, because it keeps free memory of
+# its largest use. Only in the small heap of the hub this is more than GROWTH.
 SLACK = {'heap': 1024}
 CYCLE = 60              # seconds, at least
 FLAPS = 0.1, 1.5        # seconds
@@ -39,11 +39,11 @@ LOSS = [{'qom-type': 'filter-impair', 'id': f'loss{port}',
          'netdev': f's{port}', 'drop': 100, 'dup': 20, 'reorder': 20,
          'seed': port} for port in (0, 1)]
 
-# All memory of a guest counts as used from the start. A small buffer for
-# translated code is full soon.
+# For comparable memory: all memory of a guest is in use from the start, and a
+# small buffer for translated code is full soon.
 #
-# Frames that waited for a destination would come to queue pairs that have the
-# number of the ones they were for, but are others.
+# cut: frames that waited for a destination could arrive at new queue pairs
+# that have the numbers of older ones.
 GUESTS = {'smp': 2, 'hotplug': True, 'objects': LOSS, 'cut': True,
           'accel': ',tb-size=32',
           'extra': lambda index: ['-mem-prealloc', '-d', 'guest_errors']}
@@ -211,7 +211,7 @@ class Soak:
 
 
 def main(seconds, seed):
-    """Run for that long; the exit code."""
+    """Run for @seconds. Return the exit code."""
     events = LOGS / 'soak.events'
     print(f'soak: {seconds} s, SOAK_SEED={seed}; events in {events}',
           flush=True)

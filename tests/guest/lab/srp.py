@@ -14,11 +14,11 @@ def gid(vm, device):
 
 
 def export(vm, device, initiator, srq=False):
-    """Export the disk to the initiator with a GID, under the name that it asks
-    for. Its queue pairs may share a receive queue."""
+    """Export the disk to the initiator with this GID. Return the target's GUID
+    for connect(). @srq: queue pairs share a receive queue."""
     make_disk(vm)
     wwn = gid(vm, device)
-    # No extension, and the lower half of the GID.
+    # The initiator's name: an extension of 0, and the lower half of its GID
     acl = f'{wwn}/{wwn}/acls/0x{"0" * 16}{initiator[-16:]}'
     vm.must(f'''set -e
 modprobe ib_srpt

@@ -32,10 +32,10 @@ def blocks(vm, device, far_vm=None, far_device=None, sizes=SIZES):
         vm.must(f'dd if={DATA} of={device} bs={size} oflag=direct '
                 'status=none', 120)
         assert checksum(vm, device, mebibytes, 'iflag=direct') == wanted, \
-            f'{size}: what was read is not what was written'
+            f'{size}: the data read differ from the data written'
         if far_vm:
             assert checksum(far_vm, far_device, mebibytes, 'iflag=direct') \
-                == wanted, f'{size}: something else is on the disk'
+                == wanted, f'{size}: the disk has other data'
 
 
 def parallel(vm, device, jobs=8, mebibytes=4):

@@ -12,7 +12,8 @@ from .runner import Skip
 
 MOVES = int(os.environ.get('MOVES') or 2)
 
-# 2.1 s, seven times: the other guests of the machine take processor time, too.
+# An ACK timeout of 2.1 s, with seven retries: the other guests of the machine
+# take processor time, too.
 PATIENCE = '-k 19'
 
 
@@ -96,7 +97,8 @@ def pings(job):
 
 
 def rping_while(bench, move):
-    """Run rping, which compares the returned data, until it is told to end."""
+    """Run rping, which compares the returned data, until the moves are
+    over."""
     require_device(bench)
     serve = f'rping -s -a {address(2)} -V -S 10000'
     server = bench.two.spawn(f'exec {serve}')

@@ -57,7 +57,8 @@ def _configure(tree, log):
     lost = [line for line in CONFIG.read_text().splitlines()
             if line.startswith('CONFIG_') and line not in got]
     if lost:
-        raise LabError(f'Linux knows no {", ".join(lost)}')
+        raise LabError('this Linux does not have the options '
+                       f'{", ".join(lost)} of {CONFIG}')
     return make
 
 

@@ -69,8 +69,8 @@ def tree(name, packages, alone=()):
         if not (root / 'ready').exists():
             debs = _fetch(Apt(), packages, alone)
             if not debs:
-                raise Skip(f'no packages {" ".join([*packages, *alone])} to '
-                           'be had')
+                raise Skip('not available: packages '
+                           f'{" ".join([*packages, *alone])}')
             unpack(debs, root)
             # Some packages have files in /lib, which is /usr/lib.
             if (root / 'lib').exists():

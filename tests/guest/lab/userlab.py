@@ -38,7 +38,7 @@ class UserLab:
         self.tag, self.guests, self.up = tag, guests, list(up)
         self.command = [*(host.enter if host else []), str(COMMAND)]
         self.stack = 'virtio-rdma' if rdma else 'rxe'
-        self.vms = []       # none that the tests hold themselves
+        self.vms = []       # the command owns the guests, not the runner
         # Short, as sockets are in it
         self.home = Path(tempfile.mkdtemp(prefix='vrdma-'))
         self.work = self.home / 'work'

@@ -46,7 +46,7 @@ TIMEOUT = 180
 
 class Side:
     """One end of the comparison: the machine that runs the client, and the
-    peer. perftest.run() uses it as a Pair. @factor: how many times as many
+    peer. perftest.run() uses it as a Pair. @factor: multiplies the number of
     messages. @other: a guest that is stopped meanwhile."""
 
     def __init__(self, name, vm, peer, stacks, factor, other=None):
@@ -115,8 +115,8 @@ class Clocks:
         'vCPU': "the host's kernel for the thread of the vCPU",
         'QEMU': "QEMU's main loop",
         'verbs': "the host's kernel for the main loop",
-        'else': "all other of the host, its interrupts when idle",
-        'idle': 'no one: the peer has to act',
+        'else': 'all else in the host, with its interrupts while idle',
+        'idle': 'no work: the host waits for the peer',
     }
 
     def __init__(self, host, vm):

@@ -15,7 +15,7 @@ class Client:
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
-        # This waits until the server has done with another client.
+        # This waits until the server is done with another client.
         self.socket.connect(path)
         self.socket.settimeout(10)
 
@@ -26,7 +26,7 @@ class Client:
         self.socket.close()
 
     def send(self, command, body=b'', size=None, flags=0, fds=()):
-        """Send a message. @size: that of its header, if it is wrong"""
+        """Send a message. @size: a wrong size for its header"""
         if size is None:
             size = HEADER.size + len(body)
         socket.send_fds(

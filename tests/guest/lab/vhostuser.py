@@ -78,7 +78,7 @@ class FrontEnd:
             self.memory.close()
 
     def keep(self, fd):
-        """Close a descriptor at the end. Return it."""
+        """Return a descriptor. Close it with the connection."""
         self.fds.append(fd)
         return fd
 

@@ -105,7 +105,8 @@ class ServedVm(Vm):
 
 
 class StockVm(ServedVm):
-    """The same, of a QEMU without patches: Debian's, or STOCK_QEMU."""
+    """A guest with the devices of a server, in a QEMU without patches:
+    Debian's, or STOCK_QEMU."""
 
     def _emulator(self):
         return f'{self.server.directory}/qemu'
@@ -135,7 +136,7 @@ class Server:
         LOGS.mkdir(parents=True, exist_ok=True)
         self.options.unlink(missing_ok=True)
         with open(self.log, 'ab') as errors:
-            # It ends with this process, and its QEMU with it.
+            # The server ends with this process, and its QEMU with the server.
             self.process = subprocess.Popen(
                 ['sh', f'{self.directory}/server.sh', self.directory,
                  self.name, *self.arguments],
@@ -153,7 +154,7 @@ class Server:
 
     @property
     def pid(self):
-        """The number of its QEMU's process."""
+        """The process ID of its QEMU."""
         own = self.process.pid
         with open(f'/proc/{own}/task/{own}/children', encoding='ascii') as f:
             return int(f.read())

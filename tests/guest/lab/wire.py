@@ -39,8 +39,8 @@ def by_memory(vm):
 
 
 class Memory:
-    """The frames that guests send and receive by shared memory from now on,
-    from QEMUs that exist at the end."""
+    """Counts the frames that guests send and receive by shared memory after
+    its creation, except frames of QEMUs that have ended."""
 
     def __init__(self, vms):
         self.vms = vms
