@@ -7,6 +7,7 @@ import subprocess
 
 from guestkit import driver, kernel
 from guestkit.arch import ARM64
+from lab.runner import NoGuests
 
 BARRIER, ACQUIRE, RELEASE = r'dmb\tish$', r'ldapr|ldar', 'stlr'
 TO_DEVICE = r'dmb\toshst$'
@@ -24,31 +25,6 @@ DRIVER = {
     'vrdma_cq_direct_poll': (ACQUIRE, RELEASE),
     'vrdma_cq_direct_notify': (BARRIER,),
 }
-
-
-class NoGuests:
-    """Stands in for a pair of guests and for a Bench: these tests need no
-    guest."""
-
-    baseline = None
-    vms = ()
-
-    def __init__(self, *_, **__):
-        self.pair = self
-        self.notes = []
-
-    def start(self):
-        return self
-
-    def healthy(self):
-        return True
-
-    def nothing_left(self, _):
-        pass
-
-    def kill(self):
-        pass
-
 
 PAIR = BENCH = NoGuests
 

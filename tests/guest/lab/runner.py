@@ -192,6 +192,32 @@ class Bench:
         return True
 
 
+class NoGuests:
+    """Replaces PAIR and BENCH of tests that need no guests."""
+
+    baseline = None
+    vms = ()
+
+    def __init__(self, *_, **__):
+        self.pair = self
+        self.notes = []
+
+    def note(self, text):
+        self.notes.append(text)
+
+    def start(self):
+        return self
+
+    def healthy(self):
+        return True
+
+    def nothing_left(self, _):
+        pass
+
+    def kill(self):
+        pass
+
+
 class Tests:
     """The tests of one file whose names match the pattern."""
 

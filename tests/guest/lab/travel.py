@@ -9,12 +9,9 @@ from guestkit.adapter import address
 
 from .programs import wait_listening
 from .runner import Skip
+from .verified import require_alive, verified_traffic, wait_for_more
 
 MOVES = int(os.environ.get('MOVES') or 2)
-
-# An ACK timeout of 2.1 s, with seven retries: the other guests of the machine
-# take processor time, too.
-PATIENCE = '-k 19'
 
 
 def require_device(bench):
@@ -22,38 +19,14 @@ def require_device(bench):
         raise Skip('rxe is not a device of QEMU')
 
 
-def wait_for_more(job, count, than, seconds=60):
-    end = time.monotonic() + seconds
-    while count(job) <= than:
-        assert time.monotonic() < end and job.alive(), \
-            job.peek().out[-2000:]
-        time.sleep(0.05)
-
-
-def rounds_done(job):
-    """Return the number of rounds that rdma_verify has verified."""
-    numbers = re.findall(r'^round (\d+) done$', job.peek().out, re.M)
-    return int(numbers[-1]) if numbers else 0
-
-
 def verify_while(bench, move, options, moves=MOVES):
+    """Move repeatedly during verified traffic."""
     require_device(bench)
-    server, client = bench.verify_commands(
-        f'{PATIENCE} -r 1000000 -T 600 -V {options}')
-    jobs = bench.two.spawn(server, 18515), bench.one.spawn(f'exec {client}')
-    time.sleep(1)
-    for i in range(moves):
-        move(bench)
-        for job in jobs:
-            assert job.alive(), f'ended at move {i}: {job.peek()}'
-        time.sleep(0.3)
-    wait_for_more(jobs[1], rounds_done, 1)
-    jobs[1].kill(15)
-    for job in reversed(jobs):
-        result = job.wait(60)
-        assert result.ok and '\nOK: ' in '\n' + result.out, str(result)
-        rounds = int(re.search(r'(\d+) rounds', result.out)[1])
-        assert rounds >= 2, str(result)
+    with verified_traffic(bench, options) as jobs:
+        for i in range(moves):
+            move(bench)
+            require_alive(jobs, f'at move {i}')
+            time.sleep(0.3)
 
 
 # Programs that report their progress

@@ -7,7 +7,7 @@ from lab import pvrdma
 from lab.hotplug import request_unplug, unplug, wait_unplugged
 from lab.programs import PORT
 from lab.runner import ends_guests
-from lab.travel import PATIENCE, rounds_done, wait_for_more
+from lab.verified import PATIENCE, rounds_done, wait_for_more
 
 PAIR, STACK = pvrdma.pair, pvrdma.STACK
 GUESTS = {'hotplug': True, 'smp': 2}

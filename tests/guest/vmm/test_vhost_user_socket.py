@@ -9,12 +9,11 @@ import struct
 from pathlib import Path
 
 from lab import vhostuser as vu
+from lab.runner import NoGuests
 from lab.vhostuser import Running, addresses, create_pd, destroy_pd, region, \
     set_up, stop_ring, table, u64
-from lab.vmm import VhostUserPair
 
-# The tests need no guests. Those of the other vhost-user tests save a start.
-PAIR = VhostUserPair
+PAIR = BENCH = NoGuests
 SECONDS = 10
 ODD = vu.GUEST + 1
 

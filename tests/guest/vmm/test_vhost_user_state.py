@@ -8,12 +8,11 @@ import struct
 import time
 
 from lab import vhostuser as vu
+from lab.runner import NoGuests
 from lab.vhostuser import Running, create_pd, destroy_pd, set_up, stop_ring, \
     u64
-from lab.vmm import VhostUserPair
 
-# The tests need no guests. Those of the other vhost-user tests save a start.
-PAIR = VhostUserPair
+PAIR = BENCH = NoGuests
 SECONDS = 15
 PAGE = 4096
 MUTANTS = 300

@@ -3,12 +3,11 @@
 during verified traffic. MOVES in the environment is the number of moves, as in
 test_migration.py."""
 import os
-import re
 import time
 
 from lab.moving import MovingPair
 from lab.runner import Skip, slow
-from lab.travel import PATIENCE, rounds_done, wait_for_more
+from lab.verified import require_alive, verified_traffic
 from lab.wire import by_memory
 
 PAIR = MovingPair
@@ -28,8 +27,7 @@ def await_frames(bench, jobs, when):
     machine's load."""
     before, end = both_ways(bench), time.monotonic() + 60
     while both_ways(bench) - before < 100:
-        for job in jobs:
-            assert job.alive(), f'ended {when}: {job.peek()}'
+        require_alive(jobs, when)
         assert time.monotonic() < end, f'no frames by memory {when}'
         time.sleep(0.1)
 
@@ -37,28 +35,19 @@ def await_frames(bench, jobs, when):
 def verify_while(bench, move, options):
     if bench.stack == 'rxe':
         raise Skip('rxe sends by its netdev')
-    server, client = bench.verify_commands(
-        f'{PATIENCE} -r 1000000 -T 600 -V {options}')
-    jobs = bench.two.spawn(server, 18515), bench.one.spawn(f'exec {client}')
-    await_frames(bench, jobs, 'at first')
-    for i in range(MOVES):
-        move(bench)
-        # Every second move ends without shared memory.
-        if i % 2:
-            await_frames(bench, jobs, f'after move {i}')
-            continue
-        before = both_ways(bench)
-        time.sleep(1.5)
-        for job in jobs:
-            assert job.alive(), f'ended at move {i}: {job.peek()}'
-        came = both_ways(bench) - before
-        assert not came, f'move {i}: {came} frames'
-    wait_for_more(jobs[1], rounds_done, 1)
-    jobs[1].kill(15)
-    for job in reversed(jobs):
-        result = job.wait(60)
-        assert result.ok and '\nOK: ' in '\n' + result.out, str(result)
-        assert int(re.search(r'(\d+) rounds', result.out)[1]) >= 2
+    with verified_traffic(bench, options) as jobs:
+        await_frames(bench, jobs, 'at first')
+        for i in range(MOVES):
+            move(bench)
+            # Every second move ends without shared memory.
+            if i % 2:
+                await_frames(bench, jobs, f'after move {i}')
+                continue
+            before = both_ways(bench)
+            time.sleep(1.5)
+            require_alive(jobs, f'at move {i}')
+            came = both_ways(bench) - before
+            assert not came, f'move {i}: {came} frames by memory'
 
 
 @slow
