@@ -8,8 +8,8 @@ SMALL = 'ring:4096:1 alltoall:4096:2 allreduce:16384:2'
 
 
 def sent(bench, vm):
-    """Packets that the guest's device has sent: virtio-rdma's count or
-    rxe's."""
+    """Return the packets that the guest's device has sent, as virtio-rdma or
+    rxe counts them."""
     # The RDMA core refreshes counters at most every 10 ms.
     vm.must('sleep 0.05')
     return int(vm.must('cd /sys/class/infiniband/'

@@ -24,8 +24,8 @@ FAULTS = (
     ('completion-reorder', {'delay': LATE, 'opcode': 'send'}, False),
     ('port-down', {'duration': DOWN}, False),
 ) + (() if queues() else (('cq-overrun', {}, True),))
-# The same faults in guest 2, which alone reads and writes the other guest's
-# memory
+# Faults in guest 2. Faults of READ and WRITE must be there, because guest 1
+# does not read or write the other guest's memory.
 FAR_FAULTS = (
     ('completion-error', {'opcode': 'rdma-write', 'status': 'loc-qp-op-err'},
      True),
@@ -69,7 +69,7 @@ def strike_at(bench, work, path, vm, kind, arguments):
         made.wait()
 
 
-def test_nvme_connects_anew(bench):
+def test_nvme_connects_again(bench):
     nvme.export(bench.two, address(2))
     controller = nvme.connect(bench.one, address(2), 1,
                               ',reconnect_delay=1,keep_alive_tmo=5')

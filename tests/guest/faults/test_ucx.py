@@ -11,8 +11,8 @@ from lab.ucx import SETTINGS, program
 SECONDS = 60
 LATE = 400                      # ms
 
-# Faults of the PUTs, as datagrams connect the two guests. For a fault that
-# ends them: the message of UCX
+# Faults of WRITEs, so they strike the PUTs, not the datagrams that connect the
+# guests. For each fault that ends the PUTs: the message of UCX
 FAULTS = (
     ('completion-error', {'status': 'retry-exc-err'},
      r'error handler called .*\(Endpoint timeout\)'),

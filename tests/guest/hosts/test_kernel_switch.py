@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Guests that are hosts themselves: Open vSwitch in Debian's kernel, as the
-machine's kernel may lack it, and rxe on the bridge of a host, as on the
-page."""
+"""Guests act as hosts, because the machine's kernel may lack Open vSwitch. As
+on the page, rxe uses the bridge of such a host."""
 import shlex
 
 from guestkit.adapter import address
@@ -54,7 +53,8 @@ def gid(vm):
 
 
 def state(vm):
-    """Return the state to look at when no frames arrive."""
+    """Return a text for an error: the state that can explain why no frames
+    arrive."""
     flows = inside(f'ovs-appctl -t {CONTROL} dpctl/dump-flows')
     return str(vm.run('ip neigh; ss -tn; rdma resource show qp; '
                       f'rdma statistic; {flows}'))

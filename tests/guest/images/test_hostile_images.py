@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Disk images of an attacker who is after the host: its files, commands that
-run there, a full disk. Each is the image of a system with one defect.
-"vrdma-lab up" refuses the image, and leaves nothing on the host."""
+"""Disk images of an attacker, who wants to read files of the host, run
+commands there, or fill its disk. Each is the image of a system with one
+defect. "vrdma-lab up" refuses the image, and leaves nothing on the host."""
 import functools
 import hashlib
 import os

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Labs of other guests from disk images, one after the other."""
+"""Guests from disk images with rxe, or with another kernel, and images that
+"vrdma-lab up" refuses. Each test has a lab of its own."""
 import re
 import subprocess
 

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What mpirun takes for ssh in a lab guest, where no daemon of ssh runs:
-#   far_shell.sh serve PROGRAM   answers with a shell, run by that program
-#   far_shell.sh HOST COMMAND... has the shell of another guest run a command
+# Replaces ssh for mpirun, because no ssh daemon runs in a lab guest:
+#   far_shell.sh serve PROGRAM   serves a shell: runs PROGRAM for each call
+#   far_shell.sh HOST COMMAND... runs a command by the shell of another guest
 port=2222
 host=$1
 shift

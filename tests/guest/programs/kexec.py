@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""kexec.py KERNEL INITRAMFS: go on with this kernel at once, as `kexec -l` and
-`kexec -e` do, with the parameters of the present one."""
+"""kexec.py KERNEL INITRAMFS: boot this kernel at once, as `kexec -l` and
+`kexec -e` do, with the parameters of the running kernel."""
 import ctypes
 import os
 import sys

@@ -7,8 +7,8 @@ and notes each result at once, one JSON object per line:
 
 pyverbs_run.py TESTS RESULTS CM|NOCM PATTERN [run_tests.py's arguments]
 
-Tests that RESULTS already names are left out, so after a test that took the
-process down the caller starts this again. A test without an end is stopped.
+Tests that RESULTS already names are left out. So if a test kills the process,
+the caller runs this program again. A test that takes longer than LIMIT fails.
 """
 import faulthandler
 import importlib.util
@@ -21,7 +21,7 @@ import time
 import traceback
 import unittest
 
-# The CM tests give their processes half a minute.
+# Seconds for a test. Tests of RDMA CM wait half a minute for their processes.
 LIMIT = 50
 
 
@@ -96,7 +96,7 @@ class Notes(unittest.TestResult):
 
     def _bad(self, kind, err):
         print(''.join(traceback.format_exception(*err)), flush=True)
-        # The first fault is the cause, later ones come of it.
+        # Keep the first fault, as it may be the cause of later ones.
         if self.result[0] == 'ok':
             self.result = (kind, str(err[1]).strip() or err[0].__name__)
 

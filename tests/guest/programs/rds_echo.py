@@ -23,7 +23,7 @@ TIMEOUT = 30
 
 
 def message(i):
-    """Return message n; all messages are different."""
+    """Return message @i; all messages are different."""
     size = SIZES[i % len(SIZES)]
     seed = hashlib.sha256(str(i).encode()).digest()
     return (seed * (size // 32 + 1))[:size]
@@ -60,7 +60,8 @@ def main():
     s.bind((own, PORT if role == 'server' else 0))
     if role == 'server':
         serve(s, int(rest[0]))
-        # The last answers are sent again should the peer not have them.
+        # Stay for a second, so that RDS can send the last answers again if the
+        # peer does not have them.
         s.settimeout(1)
         try:
             s.recvfrom(BUFFER)

@@ -24,7 +24,7 @@ TIMEOUT = 40
 PNETID = 'LAB'
 GROUP = 'LAB-GROUP'
 GROUP_LENGTH = 32
-# A few bytes, a bit more than a page, and more than the kernel buffers.
+# A few bytes, a bit more than a page, and more than the kernel's buffers hold
 SIZES = (1, 4097, 65536, 3 << 20, 7, 1 << 20)
 BUFFER = 1 << 20
 
@@ -219,11 +219,11 @@ def main():
     for worker in workers:
         worker.join()
     print('carried by', *modes())
-    # Until the peer has looked, too.
+    # Keep the connections until the peer has printed its modes, too.
     for s in sockets:
         s.shutdown(socket.SHUT_WR)
     for s in sockets:
-        assert s.recv(1) == b'', 'something more came'
+        assert s.recv(1) == b'', 'the peer sent more data'
         s.close()
 
 

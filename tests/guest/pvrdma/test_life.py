@@ -11,7 +11,7 @@ from lab.verified import PATIENCE, rounds_done, wait_for_more
 
 PAIR, STACK = pvrdma.pair, pvrdma.STACK
 GUESTS = {'hotplug': True, 'smp': 2}
-# A guest is in the middle of a doorbell in about one of 200.
+# In about one pause of 200, a vCPU is in the middle of a doorbell.
 PAUSES = 400
 # Seconds until the guest has begun to remove the adapter: its hot-plug driver
 # waits for 5 s, in which a second request would cancel the first one.
@@ -89,8 +89,8 @@ def test_an_adapter_is_unplugged_when_its_last_program_ends(bench):
 
 
 def test_doorbells_count_while_the_vm_stops(bench):
-    """A vCPU may be in the middle of one. If the device drops the doorbell for
-    the next event, the program waits forever."""
+    """A vCPU may be in the middle of a doorbell. If the device drops the
+    doorbell that arms the CQ, the program waits for ever."""
     command = 'ib_send_lat -F -e -s 64 -n 1000000'
     form = '-d {} -x {}'
     server = bench.two.spawn(f'{command} {bench.where(bench.two, form)}', PORT)

@@ -24,7 +24,7 @@ SERIES = [series_of(qemu) for qemu in QEMUS]
 class SeriesPair(MovingPair):
     def start(self):
         if len(set(SERIES)) < 2:
-            raise LabError('QEMUS names no QEMUs of two series: '
+            raise LabError('QEMUS must list QEMUs of two series, but has '
                            f'{" ".join(QEMUS) or "nothing"}')
         return super().start()
 

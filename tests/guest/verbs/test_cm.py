@@ -5,7 +5,7 @@ from guestkit.adapter import address
 from lab.nested import NestedPair, on_rxe
 from lab.programs import cm_exchange
 
-# as if the modules were not loaded
+# As if these modules were not loaded
 NO_CM = 'initcall_blacklist=ib_cm_init,cma_init,ucma_init'
 
 PAIR = NestedPair
@@ -15,7 +15,7 @@ SECONDS = 60
 
 def connect(bench, server_cmd, client_cmd, server):
     """Run a program on both sides and require success."""
-    # not by the NIC for TCP
+    # RDMA CM must not resolve the address by the NIC for TCP.
     bench.one.run(f'ip route del {address(2)} dev eth1')
     client = bench.one if server is bench.two else bench.two
     result = cm_exchange(server, client, server_cmd, client_cmd, 60)

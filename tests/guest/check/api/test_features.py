@@ -25,7 +25,7 @@ def check(bench, name, gid=None):
 
 def only_ours(bench):
     if bench.stack == 'rxe':
-        raise Skip('rxe does it in other ways')
+        raise Skip('rxe behaves differently')
 
 
 def test_events_of_queue_pairs(bench):
@@ -36,7 +36,7 @@ def test_events_of_queue_pairs(bench):
 def test_posting_polling_and_arming_take_no_system_call(bench):
     only_ours(bench)
     if queues():
-        raise Skip('with virtqueues each of them takes one')
+        raise Skip('with virtqueues, each of them is a system call')
     run_no_syscalls(bench)
 
 

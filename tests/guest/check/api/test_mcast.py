@@ -5,7 +5,7 @@ from lab.programs import build_objects
 
 
 def mckey(bench, group, options=''):
-    """mckey of librdmacm: guest 1 sends to the group, guest 2 receives."""
+    """Run mckey of librdmacm: guest 1 sends to the group, guest 2 receives."""
     command = f'stdbuf -oL mckey -m {group} {options} -b '
     job = bench.two.spawn(command + address(2))
     job.wait_for('joined dgid')

@@ -28,7 +28,7 @@ def test_a_queue_pair_reports_the_inline_data_that_its_slots_hold(bench):
 
 def test_completions_that_no_queue_pair_can_have_are_dropped(bench):
     if bench.stack == 'rxe':
-        raise Skip('rxe has no device that could write it')
+        raise Skip('rxe has no device that could write them')
     if queues():
         raise Skip('the kernel polls CQs that have virtqueues')
     run_case(bench, 'cq-foreign-completion')
@@ -43,7 +43,7 @@ def test_an_srq_holds_as_many_receives_as_it_has_room_for(bench):
     run_case(bench, 'srq-full')
 
 
-def test_an_srq_tells_once_that_its_limit_is_reached(bench):
+def test_an_srq_reports_once_that_its_limit_is_reached(bench):
     run_case(bench, 'srq-limit')
 
 
@@ -124,7 +124,7 @@ def test_a_region_for_reading_becomes_one_for_writing(bench):
     run_case(bench, 'mr-rereg-read-only')
 
 
-def test_objects_keep_what_a_program_hangs_on_them(bench):
+def test_objects_keep_the_contexts_of_a_program(bench):
     run_case(bench, 'contexts')
 
 
@@ -137,7 +137,7 @@ def test_a_number_is_used_again_while_its_queue_pair_waits(bench):
     run_case(bench, 'event-unacknowledged all')
 
 
-def test_a_datagram_tells_who_sent_it(bench):
+def test_a_datagram_names_its_sender(bench):
     run_case(bench, 'ah-from-wc')
 
 

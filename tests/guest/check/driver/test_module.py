@@ -96,7 +96,7 @@ def test_shutting_down_resets_the_device(bench):
 
 def test_a_guest_that_needs_bounce_buffers_gets_no_adapter(bench):
     if bench.stack == 'rxe':
-        raise Skip('rxe takes what the NIC has')
+        raise Skip('rxe does no DMA of its own')
     vm = Vm('check-bounce', '-netdev', 'user,id=n0', *functions(3),
             append='swiotlb=force', mem='512M').start()
     try:

@@ -54,8 +54,8 @@ class QueuePairs:
         self.vm.must(f'echo > {GO}')
 
     def rate(self):
-        """Wait for the end. Without completions the sends of the queue pairs
-        wait."""
+        """Wait until the program prints its rate. If completions stop, fail
+        with the queue pairs whose sends wait."""
         end = time.monotonic() + RATE_TIMEOUT
         while 'rate' not in (said := self.job.peek().out):
             assert 'stuck' not in said and time.monotonic() < end, (
@@ -171,7 +171,7 @@ def test_counters_are_those_that_the_guest_sees(bench):
 def test_an_error_is_reported(bench):
     only_ours(bench)
     before = query(bench)
-    # The server died during the transfer, so no one answers.
+    # The server ends during the transfer, so the client's retries run out.
     run = 'exec ib_write_bw -F -s 4096 -D 100 '
     server = bench.two.spawn(run + bench.where(bench.two, '-d {} -x {}'),
                              18515)
@@ -203,7 +203,7 @@ def test_an_error_is_reported(bench):
 def test_a_thousand_queue_pairs_are_listed_while_they_write(bench):
     only_ours(bench)
     if queues():
-        raise Skip('there are virtqueues for 126 queue pairs')
+        raise Skip('there are virtqueues only for 126 queue pairs')
     with QueuePairs(bench, MANY, MESSAGES) as pairs:
         times = []
         while len(times) < 20:

@@ -22,6 +22,7 @@ ALL = bool(os.environ.get('MOVES'))
 
 
 def in_long_form(test):
+    """Mark a test that runs only with MOVES."""
     return test if ALL else None
 
 

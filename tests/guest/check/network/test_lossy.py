@@ -63,8 +63,8 @@ def test_uc_delivers_whole_messages_only(bench):
 
 
 def test_uc_run_ends_when_most_messages_are_lost(bench):
-    """In a burst the link drops what finds its queue full. Lanes of the soak
-    test lose as much while the link is down."""
+    """The link drops frames of a burst that exceed its queue. Lanes of the
+    soak test lose as much while the link is down."""
     for vm in bench.pair.vms:
         for name, value in ('rate', 1000), ('room', 20000):
             vm.qmp('qom-set', path='/objects/loss', property=name, value=value)

@@ -105,9 +105,9 @@ def test_connections_by_rdma_cm(bench):
     assert result.ok, str(result)
 
 
-# the loss of frames
+# Loss of frames
 
-STOPS = 6               # continue until a frame was lost
+STOPS = 6               # the least number; stops go on until a frame is lost
 MOST_STOPS = 60
 LOSS = {'drop': 100, 'dup': 100, 'reorder': 100}      # of 10000, each way
 

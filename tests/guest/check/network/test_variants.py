@@ -14,8 +14,8 @@ from lab.pair import queues
 from lab.programs import build_self_qp
 from lab.runner import Skip
 
-# `make check SUITE=scale` sets FULL: with fewer writes a missed write often
-# does not occur.
+# `make check SUITE=scale` sets FULL. With fewer writes, a bug that misses one
+# often does not show.
 ALONE = 1500000 if os.environ.get('FULL') else 400000
 
 
@@ -50,7 +50,7 @@ def test_ib_read_bw_on_a_datagram_link(bench):
 
 def test_writes_that_are_alone_are_all_seen(bench):
     if bench.stack == 'rxe' or queues():
-        raise Skip('for queues that the device looks at by itself')
+        raise Skip('needs queues that the device polls by itself')
     binary = build_self_qp('qp_rates')
     where = bench.where(bench.one, '-d {} -g {}')
     said = bench.one.must(f'yes | timeout 300 {binary} {where} -n 100000 '

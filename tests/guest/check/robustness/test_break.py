@@ -68,7 +68,7 @@ def test_traffic_outlives_a_short_outage(bench):
         time.sleep(0.1)
         bench.one.qmp('set_link', name='n0', up=True)
         rounds = jobs[1].peek().out.count(' done')
-        # The process that lost its peer, and one more
+        # The round that the outage interrupted, and one more
         jobs[1].wait_for(f'round {rounds + 2} done', 60)
     jobs[1].kill(signal.SIGTERM)
     for job in jobs:
@@ -87,7 +87,7 @@ def test_killing_the_server_leaves_the_client_working(bench):
 
 def test_killing_a_server_that_does_not_read_leaves_the_client_working(bench):
     if bench.stack == 'rxe':
-        raise Skip('rxe takes seven retries for endless')
+        raise Skip('rxe treats seven retries as endless')
     command = 'ib_write_bw -F -s 65536 -D 60 -d {} -x {}'
     bench.two.spawn(bench.where(bench.two, command), 18515)
     before = bench.counters()['hw_counters/tx_packets']

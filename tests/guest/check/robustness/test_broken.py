@@ -37,7 +37,7 @@ KERNEL_NOISE = 4096
 
 
 def wait_for(vm, start, pattern):
-    """Wait until the kernel log since then has such a line."""
+    """Wait until the kernel log after position @start matches a pattern."""
     end = time.monotonic() + PATIENCE
     while not re.search(pattern, vm.kernel_log()[start:]):
         assert time.monotonic() < end, \
@@ -47,9 +47,9 @@ def wait_for(vm, start, pattern):
 
 def trial(bench, *faults, after=0, one_in=1, seed=SEED, seconds=1,
           direct=False, until=None):
-    """Have the driver use such a device for some seconds, or until the kernel
-    logs such a line. Return (kernel log, number of completed work
-    requests)."""
+    """Have the driver use a device with these faults for some seconds, or
+    until the kernel log matches @until. Return (kernel log, number of
+    completed work requests)."""
     if bench.stack == 'rxe':
         raise Skip('rxe is not a device of QEMU')
     vm = bench.one

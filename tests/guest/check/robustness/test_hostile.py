@@ -15,7 +15,8 @@ GUESTS = {'smp': 2, 'accel': ',tb-size=32', 'mem': '512M',
           'append': 'slub_debug=FZP,kmalloc-* page_poison=1 oops=panic '
                     'sysctl.kernel.hung_task_timeout_secs=30'}
 SECONDS = 60
-# CI sets no HOSTILE_SECONDS, which may be longer; HOSTILE_SEED repeats a run.
+# HOSTILE_SECONDS makes the attack longer than in CI. HOSTILE_SEED repeats a
+# run.
 TIME = int(os.environ.get('HOSTILE_SECONDS', 5))
 SEED = os.environ.get('HOSTILE_SEED', '')
 WARM_UP = 3
@@ -42,7 +43,7 @@ def rounds(job):
     return int(found[-1]) if found else 0
 
 
-def test_hostile_processes_harm_nobody(bench):
+def test_hostile_processes_harm_no_others(bench):
     if bench.stack == 'rxe':
         raise Skip('rxe has no queues in memory that processes map')
     for vm in bench.pair.vms:

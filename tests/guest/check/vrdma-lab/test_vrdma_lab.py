@@ -31,7 +31,7 @@ until grep -q :ffff:0a00:0003 *; do sleep 0.1; done
 
 def knock(guest, seconds=30):
     """Return a command that ends once a guest has answered. No program listens
-    on the port, and a refusal is an answer, too."""
+    on the port, so the answer is a refusal."""
     return ['timeout', str(seconds), 'bash', '-c',
             f'exec 3<>/dev/tcp/{guest}/7']
 
@@ -97,7 +97,7 @@ def test_the_directory_is_shared_both_ways(bench):
     assert done.out == 'host to 1\nhost to 2\n', str(done)
 
 
-def test_a_directory_that_is_missing_is_told(bench):
+def test_a_directory_that_is_missing_is_reported(bench):
     done = bench.lab.fails('run', '-g', '1', '-C', '/nonexistent', '--',
                            'touch', 'x')
     assert done.rc == 125 and 'no directory /nonexistent' in done.err, \
@@ -272,7 +272,7 @@ def test_a_shell_whose_caller_is_killed_ends(bench):
     assert 'has a shell already' in done.err, str(done)
     process.kill()
     process.communicate()
-    # At once, while the other lab ends
+    # At once, while the first shell still ends
     done = bench.lab.call('shell', '2', text='exit 0\n')
     assert 'exit' in done.out, str(done)
     bench.lab.call('run', '-g', '2', '-t', '60', '--', 'sh', '-c',

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The page about vrdma-lab is true: its program runs as it is shown, by the
-last command of its CI jobs (all of them: make check-ci-jobs). Also what the
-command says where it cannot boot guests, and KVM, by a QEMU that pretends."""
+"""The last command of the CI jobs on the page about vrdma-lab runs the page's
+program; `make check SUITE=ci-jobs` runs whole jobs. Also: the errors of
+"vrdma-lab up", and KVM with a QEMU that pretends to have it."""
 import os
 import subprocess
 from unittest import mock
