@@ -69,7 +69,7 @@ def identity(pristine):
 
 
 def series_number(series):
-    """What compares series in their order."""
+    """A key that sorts series."""
     return [int(n) for n in series.split('.')]
 
 
@@ -87,7 +87,7 @@ def check_series(top, version):
 
 
 def read_head(patch):
-    """What the head of a patch says, by keyword."""
+    """The fields in the head of a patch: {keyword: value}."""
     text = patch.read_text(encoding='utf-8').split('\n--- ')[0]
     head = dict(re.findall(r'^(Kind|Needs|Tests|Series|Only-if): (.+)$', text,
                            re.M))

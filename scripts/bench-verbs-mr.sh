@@ -19,7 +19,7 @@ trap tidy EXIT
 export MR_BENCH_MIB=${MR_BENCH_MIB:-1024}
 want=$((MR_BENCH_MIB * 256 + 8192))
 [ "$before" -ge "$want" ] || echo "$want" 2> /dev/null > "$maps" ||
-    echo "no regions in 4 KiB parts: may not raise vm.max_map_count to $want"
+    echo "SKIP: regions in parts of 4 KiB need vm.max_map_count of $want"
 
 cd "$V_DIR/qemu"
 preload="LD_PRELOAD=$V_DIR/standalone/tests/bench/libturn-meter.so"

@@ -8,7 +8,7 @@
 #   S_DIR, V_DIR        directories of the series of QEMU, and of this variant
 #   QEMU_TREE, PREFIX, ASAN, WERROR, PYTHON, JOBS
 #   FUZZ=1              the fuzzers of the device, with no other devices
-#   TSAN=1              a QEMU with ThreadSanitizer, likewise
+#   TSAN=1              a QEMU with ThreadSanitizer, with no other devices
 #   COVERAGE=1          a QEMU that counts executed lines of our files
 #   PACKAGE=version     the QEMU of the Debian package, with Debian's paths
 #   STOCK=1             QEMU without anything of this project, as it is in
@@ -70,7 +70,7 @@ elif [ -n "${FUZZ:-}" ]; then
         --host-cc=clang
     )
 else
-    # Its sources have no list of these devices.
+    # Only our sources have rdma-tests.mak, and only for x86-64.
     [ -z "${LEAN:-}" ] || [ -n "${STOCK:-}" ] || [ "$target" != x86_64 ] ||
         options+=(
             --without-default-devices
@@ -112,7 +112,8 @@ if [ -z "${FUZZ:-}${TSAN:-}" ]; then
     [ -z "${COVERAGE:-}" ] ||
         options+=(--cc="$PWD/scripts/cc-coverage ${CC:-gcc}"
                   --extra-ldflags=--coverage)
-    # QEMU does not set it. Sanitizers detect more, so leave it out with them.
+    # QEMU does not set _FORTIFY_SOURCE. Sanitizers detect more errors than it
+    # does, so builds with sanitizers do without.
     [ -n "$ASAN${COVERAGE:-}" ] ||
         options+=(--extra-cflags="-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3")
 fi
@@ -129,7 +130,7 @@ if [ "$(cat "$stamp" 2> /dev/null)" != "$QEMU_TREE ${options[*]}" ]; then
         for dir in "$out"/pyvenv/lib/python3*/site-packages; do
             echo "$meson_path" > "$dir/meson-path.pth"
         done
-    # A QEMU in its build directory searches firmware here.
+    # A QEMU that runs in its build directory looks for firmware here.
     for dir in "${firmware[@]}"; do
         mkdir -p "$out/qemu-bundle${dir%/*}"
         [ -d "$out/qemu-bundle$dir" ] || ln -s "$dir" "$out/qemu-bundle$dir"

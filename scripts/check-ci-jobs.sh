@@ -80,7 +80,7 @@ for job in .github/workflows/rdma.yml .gitlab-ci.yml; do
     began=$SECONDS
     how=$([ -e "$cache" ] && echo 'with a cache' || echo 'without a cache')
     good=ok
-    # In a condition, -e would have no effect; in the background it has.
+    # Run it in the background: in a condition, set -e would have no effect.
     run_job "$job" "$root" > "$root.log" 2>&1 &
     wait $! || good='not ok'
     if [ "$good" = ok ]; then

@@ -36,7 +36,7 @@ for suite in $RELEASES; do
     began=$SECONDS
     echo "== $suite: making the system in $root"
     good=1
-    # In a condition, -e would have no effect; in the background it has.
+    # Run it in the background: in a condition, set -e would have no effect.
     { make_system "$suite" "$root" ca-certificates,git,make
         git clone -q "$PWD" "$root/src"; } > "$log" 2>&1 &
     wait $! || {

@@ -65,7 +65,7 @@ for suite in $RELEASES; do
     root=$B/fresh/packages-$suite
     beside=$root-beside
     echo "# $suite: making the system in $root"
-    # In a condition, -e would have no effect; in the background it has.
+    # Run it in the background: in a condition, set -e would have no effect.
     make_systems > >(sed 's/^/# /') 2>&1 &
     wait $! || {
         echo "1..1"

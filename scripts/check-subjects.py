@@ -19,7 +19,7 @@ RULES = Path(__file__).resolve().with_name('words.toml')
 BASES = ('main', 'origin/main')
 LAST = 20
 PART = r'[\w.-]+(?:/[\w.-]+)*'
-# What git writes by itself
+# Subjects that git writes by itself
 REVERT = re.compile(r'Revert ".*"$')
 
 

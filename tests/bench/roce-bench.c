@@ -504,7 +504,7 @@ int main(int argc, char **argv)
         { "size", 's', 0, G_OPTION_ARG_INT, &opt_size,
           "Only messages of this length", "BYTES" },
         { "messages", 'n', 0, G_OPTION_ARG_INT, &opt_messages,
-          "Messages of a round, in place of a time", "N" },
+          "Messages of a round, instead of a time", "N" },
         { NULL }
     };
     g_autoptr(GOptionContext) context =

@@ -4,7 +4,7 @@
 #include "flood-bench.h"
 
 static const FloodBench *bench;
-/* ns, of tests/bench/turn-meter.c: CPU time; and with waits for locks */
+/* The times of tests/bench/turn-meter.c, in ns: CPU time, and with locks */
 static uint64_t *longest;
 #define CLOCKS 2
 static GString *table;

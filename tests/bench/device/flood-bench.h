@@ -17,11 +17,11 @@ typedef struct FloodOps {
     const char *name;
     void (*prepare)(Flood *f);      /* make its objects */
     void (*start)(Flood *f);
-    bool (*done)(Flood *f);         /* asked after each look at the time */
+    bool (*done)(Flood *f);         /* called after each register read */
 } FloodOps;
 
 typedef struct FloodBench {
-    const char *path;               /* of its tests, with a slash behind */
+    const char *path;               /* of its tests, with a slash at the end */
     /* QEMU's, for a device on netdev n0, with PCI address 4 */
     const char *options;
     /* Its result is freed by g_free(). */

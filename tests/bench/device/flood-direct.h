@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Direct queues for floods that need many of them: their slots share memory,
- * which the device does not mind.
+ * Direct queues for floods that need many of them. Their slots share memory,
+ * which the device does not check.
  */
 #ifndef TESTS_BENCH_DEVICE_FLOOD_DIRECT_H
 #define TESTS_BENCH_DEVICE_FLOOD_DIRECT_H
@@ -9,8 +9,9 @@
 #include "libqos/virtio-rdma.h"
 
 /*
- * Make an SRQ of @n WQEs, a power of 2, with 32 SGEs each, and post @posted, or
- * say so; returns its number. All slots are in the page at @slots.
+ * Make an SRQ of @n WQEs, a power of 2, with 32 SGEs each. Its counter says
+ * that @posted are posted. Returns its number. All slots are in the page at
+ * @slots.
  */
 uint32_t flood_direct_srq(QRdmaPd *pd, uint32_t n, uint32_t posted,
                           uint64_t slots);

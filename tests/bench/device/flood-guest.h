@@ -37,7 +37,7 @@ struct Flood {
 void fill(Flood *f, uint32_t index, uint64_t addr, uint32_t len,
           bool write, unsigned n);
 void command(Flood *f, uint8_t cmd, const void *req, size_t len);
-/* One kick for all of them. */
+/* Kick once for all buffers. */
 void send_commands(Flood *f);
 bool all_used(Flood *f, uint32_t index);
 void new_cqs(Flood *f, uint32_t n, uint32_t cqe, bool buffers);
@@ -48,15 +48,15 @@ uint32_t sq_of(Flood *f, uint32_t i);
 uint32_t rq_of(Flood *f, uint32_t i);
 void kick(Flood *f, uint32_t index);
 RdmaSge sge(Flood *f, uint32_t len);
-/* @n receives in each QP, given to the engine. */
+/* Post @n receives on each QP, and wait until the engine has them. */
 void post_receives(Flood *f, unsigned n);
-/* The same WR @n times in the send queues of @nqp QPs, without a kick. */
+/* Put the same WR @n times into the send queues of @nqp QPs, without a kick. */
 void prepare_sends(Flood *f, uint32_t nqp, const RdmaSendWr *wr,
                    unsigned n);
 bool sends_done(Flood *f);
 bool receives_done(Flood *f);
 bool commands_done(Flood *f);
-/* In a VM that is stopped kicks wait, so that all come in one turn. */
+/* Kicks wait while the VM is stopped, so that all arrive in one turn. */
 void kick_sends_at_once(Flood *f);
 Flood *flood_new(QRdmaHost *host, QRdma *d);
 

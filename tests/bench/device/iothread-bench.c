@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a guest can do to QEMU's main loop when the device works in an iothread:
- * floods of direct queues, and how long others wait meanwhile. In "make check"
- * it shows that each flood ends; "make bench BENCH=turns" prints the times.
+ * How a guest can delay QEMU's main loop when the device works in an iothread:
+ * floods of direct queues, and how long other work in QEMU waits meanwhile. In
+ * "make check" this program shows that each flood ends. "make bench
+ * BENCH=turns" prints the times.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -43,7 +44,7 @@ static void new_qps(Flood *f, RdmaQpType type)
     }
 }
 
-/* The same WR @n times in the send queue, without a doorbell. */
+/* Put the same WR @n times into the send queue, without a doorbell. */
 static void prepare_sends(Flood *f, QRdmaQp *qp, const RdmaSendWr *wr,
                           unsigned n)
 {
@@ -67,7 +68,7 @@ static void prepare_receives(Flood *f, QRdmaQp *qp, unsigned n)
     }
 }
 
-/* In a VM that is stopped doorbells wait, so that all come in one turn. */
+/* Doorbells wait while the VM is stopped, so that all arrive in one turn. */
 static void ring_at_once(Flood *f)
 {
     qtest_qmp_assert_success(f->host->qts, "{'execute': 'stop'}");
@@ -136,7 +137,7 @@ static void first_start(Flood *f)
     qrdma_doorbell(f->d, QRDMA_DIRECT_DOORBELL, f->qps[0]->qpn);
 }
 
-/* Completions of receives begin early: until there are as many as sends */
+/* Receives complete before the flood ends: count one for each multicast. */
 static bool mcast_done(Flood *f)
 {
     RdmaWc wc;
@@ -214,7 +215,7 @@ static void flush_prepare(Flood *f)
     }
 }
 
-/* Commands, which are the main loop's, and what they have flushed is not. */
+/* The main loop executes the commands. The iothread flushes the receives. */
 static void flush_start(Flood *f)
 {
     for (int i = 0; i < NQP; i++) {
@@ -223,7 +224,7 @@ static void flush_start(Flood *f)
     }
 }
 
-/* All that can be marked, again and again, with QPs that have nothing. */
+/* Set all bits of the shadow repeatedly, while the QPs have no WQEs. */
 static void marks_prepare(Flood *f)
 {
     new_qps(f, RDMA_QPT_RC);
@@ -242,7 +243,7 @@ static void mark_all(Flood *f)
 static void marks_start(Flood *f)
 {
     mark_all(f);
-    /* Doorbells in a row have the device look at the shadow by itself. */
+    /* After doorbells in a row, the device polls the shadow by itself. */
     qrdma_doorbell_in_a_row(f->d, QRDMA_DIRECT_DOORBELL, f->qps[0]->qpn, 8);
 }
 
@@ -275,7 +276,7 @@ static const FloodOps floods[] = {
     { "reset during WRITEs of 2 MiB", write_prepare, reset_start, idle_done },
 };
 
-/* Floods do not pay for code that is loaded when it first runs. */
+/* The first run of some code loads it. A flood must not measure that. */
 static void warm_up(Flood *f)
 {
     QRdmaPath path = { .mtu = RDMA_MTU_4096 };

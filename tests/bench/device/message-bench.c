@@ -2,7 +2,7 @@
 /*
  * Messages of 64 bytes, one after the other, each with a doorbell of its own.
  * "make check" checks that they arrive. "make bench BENCH=instructions" counts
- * the instructions of device and engine for each, from the doorbell to the
+ * the instructions of device and engine for a message, from the doorbell to the
  * completion.
  */
 #include "qemu/osdep.h"

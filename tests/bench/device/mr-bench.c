@@ -21,7 +21,7 @@
 #define BASE (64 * MiB)             /* guest address of what is registered */
 #define ROUNDS 3
 
-/* ms; of the main loop's turns the longest */
+/* Times in ms. Those of turns are of the main loop's longest turn. */
 typedef struct Times {
     double all;
     double turn_cpu;
@@ -31,7 +31,7 @@ typedef struct Times {
 
 typedef struct Kind {
     const char *name;
-    uint32_t part;                  /* pages that are neighbours; 0: all are */
+    uint32_t part;                  /* contiguous pages; 0: all pages are */
 } Kind;
 
 static const Kind kinds[] = {
@@ -103,7 +103,7 @@ static void test_host_alone(void)
 
 /* By the device */
 
-/* @n pages behind BASE, in parts whose order is that of dice. */
+/* @n pages after BASE, in parts in random order. */
 static uint64_t *make_list(uint32_t n, uint32_t part)
 {
     uint64_t *pages = g_new(uint64_t, n);
@@ -168,7 +168,7 @@ static Times command(QRdma *d, uint8_t cmd, const void *req, size_t len,
     return t;
 }
 
-/* Of each the least: others use the machine, too. */
+/* Keep the least time, because other programs use the machine, too. */
 static void keep_least(Times *least, Times t, bool first)
 {
     if (first) {
@@ -248,7 +248,7 @@ static void test_registration(gconstpointer data)
     }
     d = qrdma_open(host, QPCI_DEVFN(4, 0));
     qrdma_start(d, 0, 0);
-    /* The guest has used it all */
+    /* As if the guest had used all of its memory */
     for (uint64_t at = 0; at < bytes; at += 8 * MiB) {
         qtest_memset(host->qts, BASE + at, 1, 8 * MiB);
     }

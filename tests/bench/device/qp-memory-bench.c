@@ -32,7 +32,7 @@ typedef struct Bench {
     QRdmaCq *cq;
     QRdmaMr *mr;
     bool scattered;
-    /* Of all QPs, to save guest memory: the device only reads the slots. */
+    /* All QPs share it, to save guest memory: the device only reads slots. */
     uint64_t mem;
     uint64_t list;
     QRdmaQp qps[1 + QPS];
@@ -130,7 +130,7 @@ static void post_all(Bench *b, QRdmaQp *qp)
     qrdma_doorbell(b->d, QRDMA_DIRECT_DOORBELL, qp->qpn);
 }
 
-/* How many sends of all QPs wait in guest memory? All receives do. */
+/* The number of sends of all QPs that wait in guest memory. All receives do. */
 static uint64_t waiting_sends(Bench *b)
 {
     g_autoptr(QDict) rsp = qtest_qmp(b->host->qts, "{'execute': 'query-rdma', "

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a guest can do to QEMU's main loop: floods, and how long others wait
- * meanwhile. In "make check" it shows that each flood comes to its end; "make
- * bench BENCH=turns" prints the times.
+ * How a guest can delay QEMU's main loop: floods of virtqueues, and how long
+ * other work in QEMU waits meanwhile. In "make check" this program shows that
+ * each flood ends. "make bench BENCH=turns" prints the times.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -166,7 +166,7 @@ static void create_prepare(Flood *f)
     req.max_send_sge = cpu_to_le32(32);
     req.max_recv_sge = cpu_to_le32(32);
     req.max_inline_data = cpu_to_le32(512);
-    /* The only number that is free */
+    /* Find the only QPN that is free. */
     while (qpn < 2 || qpn_taken(f, qpn)) {
         qpn++;
     }
@@ -181,7 +181,7 @@ static void create_prepare(Flood *f)
     }
 }
 
-/* Tables of 8 Mi pages, all of which are one. */
+/* Page lists with 8 Mi entries, all of the same page */
 static void register_prepare(Flood *f)
 {
     uint64_t table = qrdma_alloc(f->d, PAGE);
@@ -200,12 +200,12 @@ static void register_prepare(Flood *f)
     }
     qrdma_write(f->d, table, le, sizeof(le));
     for (int i = 0; i < 4; i++) {
-        /* There is room for one of them; the others fail in the end */
+        /* There is room for one such region. The other commands fail. */
         command(f, VIRTIO_RDMA_CMD_REG_USER_MR, &req, sizeof(req));
     }
 }
 
-/* The list of such a region is freed. */
+/* Deregistration frees such a page list. */
 static void deregister_prepare(Flood *f)
 {
     struct virtio_rdma_dereg_mr_req req;
@@ -217,7 +217,7 @@ static void deregister_prepare(Flood *f)
     command(f, VIRTIO_RDMA_CMD_DEREG_MR, &req, sizeof(req));
 }
 
-/* Each WQE brings a list that is read when it is posted. */
+/* Each WQE has a page list, which the device reads when the WQE is posted. */
 static void lists_prepare(Flood *f)
 {
     uint64_t list = qrdma_alloc(f->d, 1024 * sizeof(uint64_t));
@@ -303,7 +303,7 @@ static uint32_t srq_vq_of(Flood *f, uint32_t i)
     return VIRTIO_RDMA_SRQ_VQ(f->d->max_cq, f->d->max_qp, i);
 }
 
-/* SRQs with full rings, which have to come back */
+/* SRQs with full rings, whose buffers the device has to return */
 static void srq_destroy_prepare(Flood *f)
 {
     RdmaSrqAttr attr = {
@@ -341,7 +341,7 @@ static void gid_prepare(Flood *f)
     }
 }
 
-/* A limit needs to know how many WQEs there are. */
+/* To check a limit, the device counts the WQEs. */
 static void srq_limit_prepare(Flood *f)
 {
     struct virtio_rdma_modify_srq_req req = { .limit = cpu_to_le32(SRQ_WRS) };
@@ -374,7 +374,7 @@ static void events_prepare(Flood *f)
     }
 }
 
-/* Each object there can be, each queue full. */
+/* As many objects as the device has, with full queues */
 static void everything_prepare(Flood *f)
 {
     struct virtio_rdma_create_mr_req req = {
@@ -385,7 +385,7 @@ static void everything_prepare(Flood *f)
 
     message_prepare(f, RDMA_WR_RDMA_WRITE);
     post_receives(f, QUEUE_SIZE);
-    /* The others fail when there are no more numbers. */
+    /* Once all numbers are in use, the other commands fail. */
     for (int i = 0; i < MAX_MR / COMMANDS; i++) {
         for (int k = 0; k < COMMANDS; k++) {
             /* Two rounds fill the available ring. */
