@@ -407,7 +407,7 @@ static bool roce_net_share(RdmaRoceNet *net, Object *owner, Error **errp)
 {
     /* The netdev unparents its filters when it is removed. */
     Object *obj = object_new_with_props(TYPE_FILTER_RDMA_ROCE, owner,
-                                        "netfilter[*]", errp,
+                                        "netfilter", errp,
                                         "netdev", net->user.netdev_id,
                                         "queue", "tx", NULL);
 
