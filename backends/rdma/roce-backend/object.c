@@ -211,9 +211,19 @@ static char *rdma_roce_info_str(RdmaBackend *rb)
 static void rdma_roce_query_port(RdmaBackend *rb, RdmaPortAttr *attr)
 {
     RdmaRoce *r = RDMA_BACKEND_ROCE(rb);
+    RdmaRoceNetPort now;
 
+    /*
+     * Read the link, because QEMU without net-client-notify-stream-data does
+     * not report that a stream has connected.
+     */
+    rdma_roce_net_port(r->net, &now);
+    now.link_up &= !r->port_off;
+    if (now.link_up != r->port.link_up) {
+        rdma_backend_put_off(rb, ROCE_PENDING_PORT);
+    }
     *attr = (RdmaPortAttr) {
-        .state = r->port.link_up ? RDMA_PORT_ACTIVE : RDMA_PORT_DOWN,
+        .state = now.link_up ? RDMA_PORT_ACTIVE : RDMA_PORT_DOWN,
         .max_mtu = RDMA_MTU_4096,
         .active_mtu = roce_port_mtu(r->engine),
         .phys_mtu = r->port.mtu,
