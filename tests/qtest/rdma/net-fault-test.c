@@ -409,15 +409,23 @@ static void test_delay_of_many(NetKind kind)
     qrdma_expect(p.a.scq, 1, RDMA_WC_WR_FLUSH_ERR);
 }
 
+/* Connect a QP to that of @b. Its sends and receives complete in one CQ. */
+static QRdmaQp *qp_with_one_cq(NetPair *p)
+{
+    QRdmaQp *qp = qrdma_create_qp(p->a.pd, p->a.scq, p->a.scq, RDMA_QPT_RC);
+
+    assert_ok(qrdma_modify_qp_state(p->b.qp, RDMA_QPS_RESET));
+    qrdma_connect(qp, p->b.qp, NULL);
+    return qp;
+}
+
 /* A response overtakes the completion of its request. */
 static void test_reorder(NetKind kind)
 {
     NetPair p = fault_pair(kind);
-    QRdmaQp *qp = qrdma_create_qp(p.a.pd, p.a.scq, p.a.scq, RDMA_QPT_RC);
+    QRdmaQp *qp = qp_with_one_cq(&p);
     RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND, 1, NULL);
 
-    assert_ok(qrdma_modify_qp_state(p.b.qp, RDMA_QPS_RESET));
-    qrdma_connect(qp, p.b.qp, NULL);
     fault_add(p.a.dev, "'id': 'f', 'kind': 'completion-reorder', "
               "'opcode': 'send', 'delay': 1000");
     qrdma_recv(qp, 2, NULL);
@@ -448,11 +456,9 @@ static void test_reorder(NetKind kind)
 static void test_reorder_and_delay(NetKind kind)
 {
     NetPair p = fault_pair(kind);
-    QRdmaQp *qp = qrdma_create_qp(p.a.pd, p.a.scq, p.a.scq, RDMA_QPT_RC);
+    QRdmaQp *qp = qp_with_one_cq(&p);
     RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND, 1, NULL);
 
-    assert_ok(qrdma_modify_qp_state(p.b.qp, RDMA_QPS_RESET));
-    qrdma_connect(qp, p.b.qp, NULL);
     fault_add(p.a.dev, "'id': 'f', 'kind': 'completion-reorder', "
               "'opcode': 'send', 'delay': 600000");
     fault_add(p.a.dev, "'id': 'g', 'kind': 'completion-delay', "
