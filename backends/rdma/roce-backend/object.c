@@ -41,13 +41,19 @@ static void roce_update_shm(RdmaRoce *r)
     r->shm_blocked = false;
 }
 
+/* Read the port of the netdev, which a fault may have taken down. */
+static void roce_read_port(RdmaRoce *r, RdmaRoceNetPort *port)
+{
+    rdma_roce_net_port(r->net, port);
+    port->link_up &= !r->port_off;
+}
+
 static bool roce_update_port(RdmaRoce *r)
 {
     RdmaRoceNetPort old = r->port;
     bool moved = false;
 
-    rdma_roce_net_port(r->net, &r->port);
-    r->port.link_up &= !r->port_off;
+    roce_read_port(r, &r->port);
     if (memcmp(&old.mac, &r->port.mac, sizeof(old.mac)) ||
         memcmp(&old.nic_mac, &r->port.nic_mac, sizeof(old.nic_mac))) {
         roce_set_mac(r->engine, r->port.mac.a);
@@ -217,8 +223,7 @@ static void rdma_roce_query_port(RdmaBackend *rb, RdmaPortAttr *attr)
      * Read the link, because QEMU without net-client-notify-stream-data does
      * not report that a stream has connected.
      */
-    rdma_roce_net_port(r->net, &now);
-    now.link_up &= !r->port_off;
+    roce_read_port(r, &now);
     if (now.link_up != r->port.link_up) {
         rdma_backend_put_off(rb, ROCE_PENDING_PORT);
     }
