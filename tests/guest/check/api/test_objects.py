@@ -28,7 +28,7 @@ def test_a_queue_pair_reports_the_inline_data_that_its_slots_hold(bench):
 
 def test_completions_that_no_queue_pair_can_have_are_dropped(bench):
     if bench.stack == 'rxe':
-        raise Skip('rxe has no device that could write them')
+        raise Skip('rxe writes no completions from outside the guest')
     if queues():
         raise Skip('the kernel polls CQs that have virtqueues')
     run_case(bench, 'cq-foreign-completion')
