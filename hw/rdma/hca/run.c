@@ -116,7 +116,7 @@ bool rdma_hca_enter_to_kick(RdmaHca *hca)
     if (hca->kick_budget) {
         return true;
     }
-    rdma_hca_leave(hca);
+    rdma_backend_leave(hca->backend);
     return false;
 }
 

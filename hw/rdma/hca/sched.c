@@ -7,23 +7,27 @@
 #include "qemu/main-loop.h"
 #include "int.h"
 
-void rdma_hca_bh_schedule(RdmaHca *hca)
+/* Schedule @bh. While the backend is busy, note this by the bit @pending. */
+static void schedule(RdmaHca *hca, QEMUBH *bh, uint32_t pending)
 {
     if (rdma_hca_busy(hca)) {
-        rdma_backend_put_off(hca->backend, RDMA_HCA_PENDING_BH);
+        rdma_backend_put_off(hca->backend, pending);
     } else {
-        qemu_bh_schedule(hca->bh);
+        qemu_bh_schedule(bh);
     }
+}
+
+void rdma_hca_bh_schedule(RdmaHca *hca)
+{
+    schedule(hca, hca->bh, RDMA_HCA_PENDING_BH);
 }
 
 void rdma_hca_work_schedule(RdmaHca *hca)
 {
-    if (!hca->ctx) {
-        rdma_hca_bh_schedule(hca);
-    } else if (rdma_hca_busy(hca)) {
-        rdma_backend_put_off(hca->backend, RDMA_HCA_PENDING_WORK);
+    if (hca->ctx) {
+        schedule(hca, hca->work_bh, RDMA_HCA_PENDING_WORK);
     } else {
-        qemu_bh_schedule(hca->work_bh);
+        rdma_hca_bh_schedule(hca);
     }
 }
 
