@@ -139,29 +139,28 @@ void virtio_rdma_hca_init(VirtIORdma *s)
 bool virtio_rdma_backend_attach(VirtIORdma *s, Error **errp)
 {
     const VirtIORdmaConf *conf = &s->conf;
-    bool direct = virtio_rdma_may_be_direct(s);
     bool v1 = virtio_rdma_offers(s, VIRTIO_RDMA_F_VERSION_1);
 
     s->hca.limits = (RdmaBackendLimits) {
-        .max_qp = direct ? conf->max_qp : virtio_rdma_vq_qps(s),
+        .max_qp = conf->max_qp,
         .max_qp_wr = conf->max_qp_wr,
         .max_send_sge = conf->max_sge,
         .max_recv_sge = conf->max_sge,
         .max_inline_data = conf->max_inline,
-        .max_cq = direct ? conf->max_cq : virtio_rdma_vq_cqs(s),
+        .max_cq = conf->max_cq,
         .max_cqe = conf->max_cqe,
         .max_mr = conf->max_mr,
         .max_pd = conf->max_pd,
         .max_mr_size = VIRTIO_RDMA_MAX_MR_SIZE,
         .max_rd_atomic = conf->max_rd_atomic,
         .gid_table_len = conf->gid_table_len,
-        .max_srq = direct ? conf->max_srq : virtio_rdma_vq_srqs(s),
+        .max_srq = v1 ? conf->max_srq : 0,
         .max_srq_wr = conf->max_srq_wr,
         .max_srq_sge = conf->max_sge,
         .max_mw = v1 ? conf->max_mw : 0,
         .max_reg_pages = v1 ? VIRTIO_RDMA_MAX_PAGE_LIST : 0,
-        .max_mcast_grp = conf->max_mcast_grp,
-        .max_mcast_qp_attach = conf->max_mcast_grp,
+        .max_mcast_grp = v1 ? conf->max_mcast_grp : 0,
+        .max_mcast_qp_attach = v1 ? conf->max_mcast_grp : 0,
         .extensions = RDMA_EXT_FLUSH | RDMA_EXT_ATOMIC_WRITE,
         .any_gid = !conf->allowed_gids,
         .atomic_cap = RDMA_ATOMIC_GLOB,

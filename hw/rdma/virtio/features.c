@@ -44,24 +44,23 @@ static uint64_t backend_features(const VirtIORdma *s)
 static void restrict_limits(VirtIORdma *s)
 {
     RdmaBackendLimits *l = &s->hca.limits;
-    bool v1 = virtio_rdma_offers(s, VIRTIO_RDMA_F_VERSION_1);
 
-    if (!v1 || !s->hca.bc->create_srq || !l->max_srq || !l->max_srq_wr) {
+    if (!s->hca.bc->create_srq || !l->max_srq || !l->max_srq_wr) {
         l->max_srq = l->max_srq_wr = l->max_srq_sge = 0;
         s->max_vq_srq = 0;
     }
-    if (!v1 || !s->hca.bc->create_mw) {
+    if (!s->hca.bc->create_mw) {
         l->max_mw = 0;
     }
     if (l->max_mw) {
         l->device_cap_flags |= VIRTIO_RDMA_CAP_MEM_WINDOW |
                                VIRTIO_RDMA_CAP_MEM_WINDOW_TYPE_2B;
     }
-    if (!v1 || !s->hca.bc->set_mcast || !l->max_mcast_grp ||
+    if (!s->hca.bc->set_mcast || !l->max_mcast_grp ||
         !l->max_mcast_qp_attach) {
         l->max_mcast_grp = l->max_mcast_qp_attach = 0;
     }
-    if (!v1 || !rdma_hca_has_mem_mgt(&s->hca)) {
+    if (!rdma_hca_has_mem_mgt(&s->hca)) {
         l->max_reg_pages = 0;
     }
 }

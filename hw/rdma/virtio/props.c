@@ -10,40 +10,36 @@
 
 #define DEFAULT_MAX_QP 4096
 #define DEFAULT_MAX_CQ 8192
-#define DEFAULT_MAX_SRQ 64
-/* With direct queues: objects with virtqueues, enough for other drivers */
+/*
+ * Objects with virtqueues, if others can be direct; also the defaults if none
+ * can be
+ */
 #define MAX_VQ_QP 128
 #define MAX_VQ_CQ 128
 #define MAX_VQ_SRQ 64
 /* Longer polls would only waste a processor. */
 #define MAX_POLL_NS (60 * NANOSECONDS_PER_SECOND)
 
-/*
- * The number of objects of a kind that have virtqueues, at most @most if others
- * can be direct. Otherwise all @max objects have them; but the default of the
- * property, @by_default, is made for direct queues, and is lowered, too.
- */
-static uint32_t vq_share(const VirtIORdma *s, uint32_t max, uint32_t by_default,
-                         uint32_t most)
+/* Of @max objects of a kind, those that have virtqueues */
+static uint32_t vq_share(const VirtIORdma *s, uint32_t max, uint32_t most)
 {
-    return virtio_rdma_may_be_direct(s) || max == by_default ? MIN(max, most)
-                                                             : max;
+    return virtio_rdma_may_be_direct(s) ? MIN(max, most) : max;
 }
 
 uint32_t virtio_rdma_vq_cqs(const VirtIORdma *s)
 {
-    return vq_share(s, s->conf.max_cq, DEFAULT_MAX_CQ, MAX_VQ_CQ);
+    return vq_share(s, s->conf.max_cq, MAX_VQ_CQ);
 }
 
 uint32_t virtio_rdma_vq_qps(const VirtIORdma *s)
 {
-    return vq_share(s, s->conf.max_qp, DEFAULT_MAX_QP, MAX_VQ_QP);
+    return vq_share(s, s->conf.max_qp, MAX_VQ_QP);
 }
 
 uint32_t virtio_rdma_vq_srqs(const VirtIORdma *s)
 {
     return virtio_rdma_offers(s, VIRTIO_RDMA_F_VERSION_1)
-           ? vq_share(s, s->conf.max_srq, DEFAULT_MAX_SRQ, MAX_VQ_SRQ) : 0;
+           ? vq_share(s, s->conf.max_srq, MAX_VQ_SRQ) : 0;
 }
 
 static bool check_queues(const VirtIORdma *s, Error **errp)
@@ -65,9 +61,19 @@ static bool check_queues(const VirtIORdma *s, Error **errp)
     return true;
 }
 
-bool virtio_rdma_conf_check(VirtIORdma *s, Error **errp)
+/* Replace the values that stand for defaults. */
+static void complete(VirtIORdmaConf *conf, bool direct)
 {
-    const VirtIORdmaConf *conf = &s->conf;
+    if (!conf->max_qp) {
+        conf->max_qp = direct ? DEFAULT_MAX_QP : MAX_VQ_QP;
+    }
+    if (!conf->max_cq) {
+        conf->max_cq = direct ? DEFAULT_MAX_CQ : MAX_VQ_CQ;
+    }
+}
+
+static bool check_ranges(const VirtIORdmaConf *conf, Error **errp)
+{
     const RdmaHcaProp ranges[] = {
         { "max-cq", conf->max_cq, 1, VIRTIO_RDMA_MAX_CQ },
         { "max-qp", conf->max_qp, 1, VIRTIO_RDMA_MAX_QP },
@@ -88,7 +94,15 @@ bool virtio_rdma_conf_check(VirtIORdma *s, Error **errp)
         { "poll-max-ns", conf->poll_max_ns, 0, MAX_POLL_NS },
     };
 
-    if (!rdma_hca_check_props(ranges, ARRAY_SIZE(ranges), errp)) {
+    return rdma_hca_check_props(ranges, ARRAY_SIZE(ranges), errp);
+}
+
+bool virtio_rdma_conf_check(VirtIORdma *s, Error **errp)
+{
+    VirtIORdmaConf *conf = &s->conf;
+
+    complete(conf, virtio_rdma_may_be_direct(s));
+    if (!check_ranges(conf, errp)) {
         return false;
     }
     if (conf->layout && strcmp(conf->layout, VIRTIO_RDMA_LAYOUT_SPEC) &&
@@ -114,10 +128,8 @@ static const Property virtio_rdma_properties[] = {
                      IOThread *),
     DEFINE_PROP_MACADDR("mac", VirtIORdma, conf.mac),
     DEFINE_PROP_UINT64("sys-image-guid", VirtIORdma, conf.sys_image_guid, 0),
-    DEFINE_PROP_UINT32("max-qp", VirtIORdma, conf.max_qp,
-                       DEFAULT_MAX_QP),
-    DEFINE_PROP_UINT32("max-cq", VirtIORdma, conf.max_cq,
-                       DEFAULT_MAX_CQ),
+    DEFINE_PROP_UINT32("max-qp", VirtIORdma, conf.max_qp, 0),
+    DEFINE_PROP_UINT32("max-cq", VirtIORdma, conf.max_cq, 0),
     DEFINE_PROP_UINT32("max-mr", VirtIORdma, conf.max_mr, 65536),
     DEFINE_PROP_UINT32("max-pd", VirtIORdma, conf.max_pd, 1024),
     DEFINE_PROP_UINT64("max-mr-pages", VirtIORdma, conf.max_mr_pages, 0),
@@ -130,8 +142,7 @@ static const Property virtio_rdma_properties[] = {
     DEFINE_PROP_UINT32("max-rd-atomic", VirtIORdma, conf.max_rd_atomic, 16),
     DEFINE_PROP_UINT32("gid-table-len", VirtIORdma, conf.gid_table_len, 128),
     DEFINE_PROP_UINT32("max-cqe", VirtIORdma, conf.max_cqe, 32768),
-    DEFINE_PROP_UINT32("max-srq", VirtIORdma, conf.max_srq,
-                       DEFAULT_MAX_SRQ),
+    DEFINE_PROP_UINT32("max-srq", VirtIORdma, conf.max_srq, 64),
     DEFINE_PROP_UINT32("max-srq-wr", VirtIORdma, conf.max_srq_wr, 16384),
     DEFINE_PROP_UINT32("max-mw", VirtIORdma, conf.max_mw, 16384),
     DEFINE_PROP_UINT32("max-mcast-grp", VirtIORdma, conf.max_mcast_grp, 128),
@@ -149,8 +160,10 @@ static const RdmaHcaPropText texts[] = {
                   "default the main loop" },
     { "mac", "MAC address of the port (with netdev; by default the NIC's)" },
     { "sys-image-guid", "system image GUID; 0: made from the MAC address" },
-    { "max-qp", "queue pairs, with the reserved two (1-16384)" },
-    { "max-cq", "completion queues, and event queues with direct (1-16384)" },
+    { "max-qp", "queue pairs, with the reserved two (1-16384); 0: 4096, or "
+                "128 without direct" },
+    { "max-cq", "completion queues, and event queues with direct (1-16384); "
+                "0: 8192, or 128 without direct" },
     { "max-mr", "memory regions" },
     { "max-pd", "protection domains" },
     { "max-mr-pages", "entries of the page lists of all regions and direct "

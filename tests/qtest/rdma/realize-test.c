@@ -60,8 +60,8 @@ static void test_values_out_of_range(void)
         const char *name;
         const char *values[6];
     } bad[] = {
-        { "max-qp", { "0", "16385", "4294967295" } },
-        { "max-cq", { "0", "16385", "4294967295" } },
+        { "max-qp", { "16385", "4294967295" } },
+        { "max-cq", { "16385", "4294967295" } },
         { "max-mr", { "0", "16777215", "4294967295" } },
         { "max-pd", { "0", "4294967295" } },
         { "queue-size", { "0", "1", "3", "1000", "2048", "4294967295" } },
@@ -124,6 +124,10 @@ static void test_number_of_queues_is_limited(void)
     /* Without direct queues 1 + N + 2 M + 1 + S, of which QEMU has 1024 */
     expect_refusal("'netdev': 'n0', 'direct': false, 'max-qp': 512, "
                    "'max-cq': 16", "max-qp=512");
+    expect_refusal("'netdev': 'n0', 'direct': false, 'max-qp': 4096",
+                   "max-qp=4096");
+    expect_refusal("'netdev': 'n0', 'direct': false, 'max-cq': 8192",
+                   "max-cq=8192");
     expect_refusal("'netdev': 'n0', 'direct': false, 'max-qp': 8, "
                    "'max-cq': 1008", "max-cq=1008");
     expect_refusal("'netdev': 'n0', 'direct': false, 'max-qp': 8, "
@@ -187,17 +191,53 @@ static void test_smallest_and_largest_device(void)
     qrdma_host_stop(host);
 }
 
-static QRdma *plug(const char *props)
+static QRdma *plug_json(const char *json)
 {
-    g_autofree char *json = g_strdup_printf(
-        "{'id': 'rdma', 'netdev': 'n0', 'addr': '5', 'max-qp': 8, "
-        "'max-cq': 4, %s}", props);
     g_autoptr(QDict) args = qobject_to(QDict, qobject_from_json(json,
                                                                 &error_abort));
 
     host_start();
     qtest_qmp_device_add_qdict(host->qts, "virtio-rdma-pci", args);
     return qrdma_open(host, QPCI_DEVFN(5, 0));
+}
+
+static QRdma *plug(const char *props)
+{
+    g_autofree char *json = g_strdup_printf(
+        "{'id': 'rdma', 'netdev': 'n0', 'addr': '5', 'max-qp': 8, "
+        "'max-cq': 4, %s}", props);
+
+    return plug_json(json);
+}
+
+static void test_default_limits(void)
+{
+    static const struct {
+        const char *props;
+        uint32_t max_qp, max_qp_direct, max_cq, max_cq_direct;
+    } cases[] = {
+        { "'direct': true", 128, 4096, 128, 8192 },
+        { "'direct': false", 128, 0, 128, 0 },
+        { "'version-1': false", 128, 0, 128, 0 },
+        { "'direct': false, 'max-qp': 200, 'max-cq': 200", 200, 0, 200, 0 },
+    };
+
+    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+        g_autofree char *json = g_strdup_printf(
+            "{'id': 'rdma', 'netdev': 'n0', 'addr': '5', %s}", cases[i].props);
+        QRdma *d = plug_json(json);
+        struct virtio_rdma_config c;
+
+        qrdma_get_config(d, &c);
+        g_assert_cmpuint(le32_to_cpu(c.max_qp), ==, cases[i].max_qp);
+        g_assert_cmpuint(le32_to_cpu(c.max_qp_direct), ==,
+                         cases[i].max_qp_direct);
+        g_assert_cmpuint(le32_to_cpu(c.max_cq), ==, cases[i].max_cq);
+        g_assert_cmpuint(le32_to_cpu(c.max_cq_direct), ==,
+                         cases[i].max_cq_direct);
+        qrdma_close(d);
+        qrdma_host_stop(host);
+    }
 }
 
 static void check_write(TestPair *t)
@@ -535,6 +575,7 @@ const QRdmaTest realize_tests[] = {
     { "refused-device-leaves-netdev-free",
       test_refused_device_leaves_the_netdev_free },
     { "smallest-and-largest-device", test_smallest_and_largest_device },
+    { "default-limits", test_default_limits },
     { "without-features", test_without_features },
     { "config-of-the-rfc", test_config_of_the_rfc },
     { "bits-without-version-1", test_bits_without_version_1 },
