@@ -17,12 +17,6 @@ static uint32_t id_of(const NetRoceRequest *req)
     return le32_to_cpu(((const NetRoceId *)req->data)->id);
 }
 
-/* The depth that a queue of @max can have in a virtqueue */
-static uint32_t vq_depth(const NetRoce *s, uint32_t max)
-{
-    return MIN(max, s->hca.ring_size);
-}
-
 /* Device, port and GIDs */
 
 static int query_device(NetRoce *s, const NetRoceRequest *req, void *rsp)
@@ -34,11 +28,11 @@ static int query_device(NetRoce *s, const NetRoceRequest *req, void *rsp)
         .max_mr_size = cpu_to_le64(l->max_mr_size),
         .page_size_cap = cpu_to_le64(RDMA_PAGE_SIZE),
         .hw_ver = cpu_to_le32(HW_VERSION),
-        .max_qp_wr = cpu_to_le32(vq_depth(s, l->max_qp_wr)),
+        .max_qp_wr = cpu_to_le32(rdma_hca_ring_depth(&s->hca, l->max_qp_wr)),
         .max_send_sge = cpu_to_le32(l->max_send_sge),
         .max_recv_sge = cpu_to_le32(l->max_recv_sge),
         .max_sge_rd = cpu_to_le32(l->max_send_sge),
-        .max_cqe = cpu_to_le32(vq_depth(s, l->max_cqe)),
+        .max_cqe = cpu_to_le32(rdma_hca_ring_depth(&s->hca, l->max_cqe)),
         .max_mr = cpu_to_le32(l->max_mr),
         .max_pd = cpu_to_le32(l->max_pd),
         .max_qp_rd_atom = cpu_to_le32(l->max_rd_atomic),
@@ -139,7 +133,8 @@ static int create_cq(NetRoce *s, const NetRoceRequest *req, void *rsp)
     int ret;
 
     if (!rdma_hca_check_range("cqe", cqe, 1,
-                              vq_depth(s, s->hca.limits.max_cqe))) {
+                              rdma_hca_ring_depth(&s->hca,
+                                                  s->hca.limits.max_cqe))) {
         return -EINVAL;
     }
     if (!rdma_hca_table_find(&s->hca.cqs, &cqn)) {
@@ -185,7 +180,8 @@ static int check_qp(NetRoce *s, const NetRoceCreateQp *cmd,
                     RdmaQpInitAttr *init)
 {
     int ret = rdma_hca_qp_check(&s->hca, init,
-                                vq_depth(s, s->hca.limits.max_qp_wr));
+                                rdma_hca_ring_depth(&s->hca,
+                                                    s->hca.limits.max_qp_wr));
 
     if (!ret && !rdma_hca_check_range("sq_sig_all", cmd->sq_sig_all, 0, 1)) {
         ret = -EINVAL;

@@ -89,12 +89,6 @@ static inline bool virtio_rdma_offers(const VirtIORdma *s, unsigned bit)
     return s->rdma_features & (1ULL << bit);
 }
 
-/* The limit @max of a depth, for objects whose virtqueues limit it, too */
-static inline uint32_t virtio_rdma_vq_depth(const VirtIORdma *s, uint32_t max)
-{
-    return MIN(max, s->hca.ring_size);
-}
-
 /*
  * Can there be QPs, CQs and SRQs without virtqueues? The transport makes pages
  * of doorbells only if the user wants F_DIRECT.
@@ -123,6 +117,7 @@ static inline bool virtio_rdma_is_v1(VirtIORdma *s)
 /* props.c: properties */
 
 void virtio_rdma_props_init(ObjectClass *klass);
+/* Check s->conf, after making defaults of it effective. */
 bool virtio_rdma_conf_check(VirtIORdma *s, Error **errp);
 /* The numbers of QPs and SRQs with virtqueues; CQs: virtio_rdma_vq_cqs() */
 uint32_t virtio_rdma_vq_qps(const VirtIORdma *s);

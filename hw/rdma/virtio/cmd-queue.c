@@ -317,7 +317,7 @@ static int check_qp(VirtIORdma *s, uint32_t flags, uint8_t sq_sig_type,
     uint32_t max_wr = s->hca.limits.max_qp_wr;
     int ret = check_qp_flags(s, flags) ?:
               rdma_hca_qp_check(&s->hca, init, flags & VIRTIO_RDMA_QP_DIRECT
-                                ? max_wr : virtio_rdma_vq_depth(s, max_wr));
+                                ? max_wr : rdma_hca_ring_depth(&s->hca, max_wr));
 
     if (!ret && !rdma_hca_check_range("sq_sig_type", sq_sig_type,
                                       VIRTIO_RDMA_SIGNAL_ALL_WR,

@@ -23,7 +23,7 @@ static uint32_t max_cqe(VirtIORdma *s)
 {
     uint32_t max = s->hca.limits.max_cqe;
 
-    return virtio_rdma_is_v1(s) ? max : virtio_rdma_vq_depth(s, max);
+    return virtio_rdma_is_v1(s) ? max : rdma_hca_ring_depth(&s->hca, max);
 }
 
 static size_t cqe_size(VirtIORdma *s)

@@ -55,6 +55,12 @@ static inline bool rdma_hca_is_active(RdmaHca *hca)
     return hca->ops->is_active(hca);
 }
 
+/* The limit @max of a depth, for queues that RdmaHca.ring_size limits, too */
+static inline uint32_t rdma_hca_ring_depth(const RdmaHca *hca, uint32_t max)
+{
+    return MIN(max, hca->ring_size);
+}
+
 /* Can regions be of RDMA_MR_FAST_REG? */
 static inline bool rdma_hca_has_mem_mgt(const RdmaHca *hca)
 {
