@@ -569,7 +569,7 @@ static void test_inline_too_long(void)
     wr.send_flags |= RDMA_SEND_INLINE;
     wr.inline_data = data;
     wr.inline_len = 3001;
-    local_error(&p, &wr, RDMA_WC_LOC_LEN_ERR);
+    local_error(&p, &wr, RDMA_WC_LOC_QP_OP_ERR);
 }
 
 static void test_inline_data_and_sges(void)

@@ -349,13 +349,6 @@ static inline uint32_t roce_ring_size(uint32_t n)
     return size;
 }
 
-/* How many WRs fit into a queue of min(@max, @depth) WRs that holds @n */
-static inline uint32_t roce_queue_room(uint32_t max, uint32_t depth, uint32_t n)
-{
-    max = MIN(max, depth);
-    return n < max ? max - n : 0;
-}
-
 /* Packets of a message of @len bytes (IBTA 9.7.3.1: an empty one has one). */
 static inline uint32_t roce_packets(uint32_t len, uint32_t mtu)
 {

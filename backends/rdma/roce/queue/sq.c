@@ -20,11 +20,9 @@ static RdmaWcStatus fill_payload(RoceQp *qp, uint32_t index,
             return wr->inline_len == sizeof(uint64_t) ? RDMA_WC_SUCCESS
                                                       : RDMA_WC_LOC_LEN_ERR;
         }
-        if (!roce_wr_info[wr->opcode].sends || wr->num_sge) {
+        if (!roce_wr_info[wr->opcode].sends || wr->num_sge ||
+            wr->inline_len > cap->max_inline_data) {
             return RDMA_WC_LOC_QP_OP_ERR;
-        }
-        if (wr->inline_len > cap->max_inline_data) {
-            return RDMA_WC_LOC_LEN_ERR;
         }
         if (wr->inline_len) {
             memcpy(roce_sinline(qp, index), wr->inline_data, wr->inline_len);
@@ -203,8 +201,10 @@ static void take_pages(RoceQp *qp, uint32_t index, const RdmaSendWr *wr,
 /* The number of WQEs that the send queue can still take */
 static uint32_t room_left(const RoceQp *qp)
 {
-    return roce_queue_room(qp->init.cap.max_send_wr, ROCE_SQ_DEPTH,
-                           qp->s.sq.prod - qp->s.sq.cons);
+    uint32_t max = MIN(qp->init.cap.max_send_wr, ROCE_SQ_DEPTH);
+    uint32_t n = qp->s.sq.prod - qp->s.sq.cons;
+
+    return n < max ? max - n : 0;
 }
 
 /* Make memory for one more WQE; room_left() is not 0. */
