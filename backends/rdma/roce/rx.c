@@ -102,8 +102,11 @@ static void rx_multicast(RoceEngine *e, const RocePacket *pkt)
     const RoceMcast *group = roce_mcast_find(e, pkt->path.dgid,
                                              pkt->path.vlan);
 
-    if (!group || pkt->info->transport != ROCE_UD ||
-        memcmp(pkt->path.smac, e->mac, RDMA_MAC_LEN) == 0) {
+    if (memcmp(pkt->path.smac, e->mac, RDMA_MAC_LEN) == 0) {
+        roce_rx_drop(e, &pkt->bth, "a multicast of this port that came back");
+        return;
+    }
+    if (!group || pkt->info->transport != ROCE_UD) {
         roce_rx_drop(e, &pkt->bth, "not a multicast to a group of this port");
         return;
     }
