@@ -200,9 +200,9 @@ static uint32_t at_most(uint32_t want, int have)
 void verbs_dev_limit(RdmaVerbs *v, RdmaBackendLimits *l)
 {
     const struct ibv_device_attr *a = &v->dev.attr;
-    bool windows = a->device_cap_flags & (IBV_DEVICE_MEM_WINDOW |
-                                          IBV_DEVICE_MEM_WINDOW_TYPE_2A |
-                                          IBV_DEVICE_MEM_WINDOW_TYPE_2B);
+    const unsigned both_types = IBV_DEVICE_MEM_WINDOW |
+                                IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+    bool windows = (a->device_cap_flags & both_types) == both_types;
 
     /* The host's max_qp does not include QP 0 and 1. */
     l->max_qp = at_most(l->max_qp, a->max_qp);
