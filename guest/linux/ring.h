@@ -70,6 +70,12 @@ static inline bool vrdma_ring_reap(struct vrdma_ring *ring)
 	return vrdma_ring_take(ring, &len);
 }
 
+static inline void vrdma_ring_reap_all(struct vrdma_ring *ring)
+{
+	while (vrdma_ring_reap(ring))
+		;
+}
+
 static inline u32 vrdma_ring_slots(const struct vrdma_ring *ring)
 {
 	return ring->mask + 1;

@@ -145,8 +145,7 @@ static void vrdma_cq_arm(struct vrdma_cq *cq)
 	 * index raise no interrupt: take them and set the index again.
 	 */
 	do {
-		while (vrdma_ring_reap(ring))
-			;
+		vrdma_ring_reap_all(ring);
 		seen = virtqueue_enable_cb_prepare(ring->vq);
 	} while (virtqueue_poll(ring->vq, seen));
 	cq->armed = cq->device_flags;
@@ -278,8 +277,7 @@ static void vrdma_vq_clean_cq(struct vrdma_cq *cq, struct vrdma_qp *qp)
 
 	spin_lock_irqsave(&ring->lock, flags);
 	tail = ring->tail;
-	while (vrdma_ring_reap(ring))
-		;
+	vrdma_ring_reap_all(ring);
 	for (i = cq->head; vrdma_cq_before(i, ring->tail); i++) {
 		struct virtio_rdma_cqe *cqe = vrdma_ring_slot(ring, i);
 
@@ -325,8 +323,7 @@ static int vrdma_cq_take_vq(struct vrdma_dev *dev, struct vrdma_vq_cq *slot)
 
 	if (slot->buf) {
 		/* Completions that the last CQ left */
-		while (vrdma_ring_reap(ring))
-			;
+		vrdma_ring_reap_all(ring);
 		return 0;
 	}
 	ret = vrdma_vq_prepare(dev, ring->vq, slots);
@@ -493,8 +490,7 @@ static void vrdma_wq_release(struct vrdma_wq *wq)
 {
 	if (vrdma_vq_reset(wq->dev, wq->ring.vq) || !wq->ring.buf)
 		return;
-	while (vrdma_ring_reap(&wq->ring))
-		;
+	vrdma_ring_reap_all(&wq->ring);
 	if (wq->ring.head == wq->ring.tail)
 		return;
 	vrdma_broken(wq->dev, "virtqueue %u: buffers are not returned",
@@ -623,8 +619,7 @@ static void vrdma_vq_free_srq(struct vrdma_srq *srq)
 
 static void vrdma_vq_reap(struct vrdma_wq *wq)
 {
-	while (vrdma_ring_reap(&wq->ring))
-		;
+	vrdma_ring_reap_all(&wq->ring);
 }
 
 static int vrdma_vq_put(struct vrdma_wq *wq, u32 len)
