@@ -110,7 +110,6 @@ typedef struct PairNode {
     unsigned side;
     PairMr mr[PAIR_MRS];
     uint32_t mw_key[PAIR_MWS];      /* 0: there is none */
-    bool mw_named[PAIR_MWS];
     PairQp qp[PAIR_QPS];
     bool has_srq;
     uint64_t srq_posted;

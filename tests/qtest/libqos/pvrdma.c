@@ -239,11 +239,17 @@ uint32_t qpvrdma_destroy(QPvrdma *d, uint32_t cmd, uint32_t handle)
     return qpvrdma_cmd(d, cmd, &req, sizeof(req), NULL, 0);
 }
 
-void qpvrdma_create_uc(QPvrdma *d, uint32_t page)
+uint64_t qpvrdma_uar_pfn(QPvrdma *d)
 {
     uint64_t bar = qpci_config_readl(d->pci, PCI_BASE_ADDRESS_2) &
                    PCI_BASE_ADDRESS_MEM_MASK;
-    PvrdmaCmdCreateUc req = { .pfn = bar / PAGE + page };
+
+    return bar / PAGE;
+}
+
+void qpvrdma_create_uc(QPvrdma *d, uint32_t page)
+{
+    PvrdmaCmdCreateUc req = { .pfn = qpvrdma_uar_pfn(d) + page };
     PvrdmaRspHandle rsp;
 
     assert_done(qpvrdma_call(d, CREATE_UC, &req, &rsp));

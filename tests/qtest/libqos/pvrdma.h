@@ -115,6 +115,8 @@ uint32_t qpvrdma_cmd(QPvrdma *d, uint32_t cmd, void *req, size_t size,
 uint32_t qpvrdma_destroy(QPvrdma *d, uint32_t cmd, uint32_t handle);
 
 /* A context with that UAR page */
+/* The frame of the first doorbell page */
+uint64_t qpvrdma_uar_pfn(QPvrdma *d);
 void qpvrdma_create_uc(QPvrdma *d, uint32_t page);
 uint32_t qpvrdma_create_pd(QPvrdma *d, uint32_t ctx);
 /* One MR of all memory, or one of @npages that begins with address @start */

@@ -213,9 +213,10 @@ static void use_region(Plug *t, QRdmaMr *mr, RdmaWcStatus status)
         RdmaWcOpcode opcode;
     } use[] = {
         { qrdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge), RDMA_WC_RDMA_WRITE },
-            { qrdma_wr(RDMA_WR_RDMA_READ, 2, &sge), RDMA_WC_RDMA_READ },
-            { qrdma_wr(RDMA_WR_ATOMIC_FETCH_AND_ADD, 3, &word),
-             RDMA_WC_FETCH_ADD }, };
+        { qrdma_wr(RDMA_WR_RDMA_READ, 2, &sge), RDMA_WC_RDMA_READ },
+        { qrdma_wr(RDMA_WR_ATOMIC_FETCH_AND_ADD, 3, &word),
+          RDMA_WC_FETCH_ADD },
+    };
 
     for (int i = 0; i < ARRAY_SIZE(use); i++) {
         RdmaSendWr wr = use[i].wr;

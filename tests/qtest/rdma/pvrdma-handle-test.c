@@ -79,7 +79,7 @@ static void test_bad_pages(void)
 
     qpvrdma_create_uc(d, 5);
     qpvrdma_create_pd(d, 5);
-    base = (qpci_config_readl(d->pci, 0x18) & ~0xfu) / RDMA_PAGE_SIZE;
+    base = qpvrdma_uar_pfn(d);
     for (size_t i = 0; i < ARRAY_SIZE(offsets); i++) {
         PvrdmaCmdCreateUc req = { .pfn = base + offsets[i] };
         PvrdmaRspHandle rsp;
@@ -95,7 +95,7 @@ static void test_bad_pages(void)
 static void test_page_of_unknown_context(void)
 {
     g_autoptr(QPvrdma) d = pv_alone();
-    uint64_t base = (qpci_config_readl(d->pci, 0x18) & ~0xfu) / RDMA_PAGE_SIZE;
+    uint64_t base = qpvrdma_uar_pfn(d);
     PvrdmaCmdCreateUc req = { .pfn = base + 5 };
     PvrdmaRspHandle rsp;
 
