@@ -55,9 +55,10 @@ void vrdma_eqs_free(struct vrdma_dev *dev)
 }
 
 /*
- * May an event call the handler? A request has one event at most, and requests
- * are counted where the device reads them. A flag is not enough: when the event
- * is handled, there may be another request, whose event is to come.
+ * Consume an event of @cq, if a request for it is due. True: call the handler.
+ * A request has one event at most, and requests are counted where the device
+ * reads them. A flag is not enough: when the event is handled, there may be
+ * another request, whose event is to come.
  */
 static bool vrdma_eq_take_event(struct vrdma_cq *cq)
 {

@@ -53,7 +53,7 @@ struct vrdma_cq {
 	spinlock_t *handler_lock;	/* that its handler is called under */
 	/* Of the kernel's CQs, under that lock */
 	u32 num_wqs;			/* whose requests complete in it */
-	bool notify_missed;		/* there was none then */
+	bool notify_missed;		/* an event while num_wqs was 0 */
 };
 
 /* A work request of the kernel, until it completes */
@@ -107,7 +107,7 @@ struct vrdma_qp {
 	struct vrdma_binding *binding;	/* to a counter, or NULL */
 	struct vrdma_area *area;	/* of both queues */
 	struct delayed_work flush_work;	/* see vrdma_qp_flush_work() */
-	u32 flush_seen[2];		/* completed requests, then */
+	u32 flush_seen[2];		/* completed at last check: SQ, RQ */
 	struct vrdma_mmap_entry *mmap;
 };
 

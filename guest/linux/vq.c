@@ -445,7 +445,10 @@ static int vrdma_vq_resize_cq(struct vrdma_cq *cq, u32 cqe,
 	vrdma_objects_lock(dev);
 	ret = vrdma_cq_resize_cmd(cq, cqe, vrdma_cq_unconsumed(cq));
 	if (!ret && vrdma_cq_unconsumed(cq) > cqe) {
-		/* More completions have arrived than then fit: undo it. */
+		/*
+		 * Completions that arrived meanwhile do not fit: undo the
+		 * resize.
+		 */
 		vrdma_cq_resize_cmd(cq, cq->ibcq.cqe, 0);
 		ret = -EINVAL;
 	}
@@ -680,9 +683,9 @@ static int vrdma_wq_submit(struct vrdma_wq *wq)
 
 /*
  * A process cannot withdraw WQEs that it has published, and would post them a
- * second time after an error. So wait for memory, which DMA mappings of an IOMMU
- * need. This fails only if the device is dead, or the process miscounts or is
- * killed.
+ * second time after an error. So wait for memory, which DMA mappings of an
+ * IOMMU need. This fails only if the device is dead, or the process miscounts
+ * or is killed.
  */
 static int vrdma_vq_post_user(struct vrdma_wq *wq)
 {
