@@ -183,8 +183,8 @@ static const RdmaHcaPropText texts[] = {
                      "request (0-60000000000)" },
     { "allowed-gids", "addresses and prefixes that GIDs may be, separated by "
                       "spaces; by default all" },
-    { "layout", "of structures: spec, or demo for the driver that the authors "
-                "of the RFC of 2022 published, without any feature" },
+    { "layout", "layout of structures: spec (default), or demo for the driver "
+                "published with the RFC of 2022" },
     { "version-1", "offer more than the device of the RFC of 2022" },
     { "direct", "offer queues without virtqueues: more of them, deeper, and "
                 "for processes without the kernel; with version-1" },
