@@ -73,7 +73,7 @@ NetRoceConfig qroce_config(QRoce *d);
 /* Was an interrupt sent since the last call? */
 bool qroce_interrupted(QRoce *d);
 
-/* A command of any class; the rings are not kicked. */
+/* A command of any class */
 typedef struct QRoceCmd {
     uint8_t class;
     uint8_t cmd;

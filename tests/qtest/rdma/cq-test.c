@@ -22,7 +22,7 @@ static bool irq(QRdmaCq *cq)
     return qrdma_ring_irq(cq->ring);
 }
 
-/* A pair on the shared device, whose virtqueues have RING entries. */
+/* A pair on the shared device, whose virtqueues have @size entries. */
 static TestPair pair_with_rings(uint32_t size, uint32_t cqe)
 {
     QRdma *d = test_device_reset();
@@ -351,8 +351,8 @@ static void test_device_reset_drops_backlog(void)
     expect_writes(t.cq_a, 0, 2);
 }
 
-/* The ring of a CQ that no QP uses can be replaced; its backlog follows. */
-static void test_ring_reset_with_backlog(void)
+/* A reset of its ring fails a CQ. A new ring does not repair the CQ. */
+static void test_ring_reset_fails_cq(void)
 {
     TestPair t = small_pair(1000);
     QRdmaQp *c = qrdma_create_loop(t.pd, t.cq_b, t.cq_a);
@@ -362,7 +362,6 @@ static void test_ring_reset_with_backlog(void)
     qrdma_ring_setup(t.cq_b->ring, RING);
     qrdma_refill_cq(t.cq_b, RING);
     qrdma_post_send(c, &(RdmaSendWr) { .opcode = RDMA_WR_RDMA_WRITE });
-    /* the error of the CQ is permanent */
     qrdma_expect_none(t.cq_b);
 }
 
@@ -571,7 +570,7 @@ const QRdmaTest cq_tests[] = {
       test_buffer_with_many_descriptors },
     { "cq-deep/malformed-ring", test_malformed_ring_with_backlog },
     { "cq-deep/device-reset", test_device_reset_drops_backlog },
-    { "cq-deep/ring-reset", test_ring_reset_with_backlog },
+    { "cq-deep/ring-reset", test_ring_reset_fails_cq },
     { "cq-deep/resize", test_resize },
     { "cq-deep/resize-after-a-delay", test_resize_after_a_delay },
     { "cq-deep/stopped-vm", test_stopped_vm },
