@@ -29,7 +29,6 @@
  * The budget of one kind of work in a turn. docs/devel/virtio-rdma-device.rst
  * lists the kinds.
  */
-
 #define RDMA_TURN_BUDGET (384 * 1024)
 /* The budget of one queue in a turn, so that queues alternate */
 #define RDMA_QUEUE_BUDGET (64 * 1024)

@@ -204,7 +204,10 @@ void verbs_dev_limit(RdmaVerbs *v, RdmaBackendLimits *l)
                                 IBV_DEVICE_MEM_WINDOW_TYPE_2B;
     bool windows = (a->device_cap_flags & both_types) == both_types;
 
-    /* The host's max_qp does not include QP 0 and 1. */
+    /*
+     * l->max_qp counts QP 0 and QP 1, a->max_qp does not. The result is at
+     * most 2 too low, which is safe.
+     */
     l->max_qp = at_most(l->max_qp, a->max_qp);
     l->max_qp_wr = at_most(l->max_qp_wr, a->max_qp_wr);
     l->max_send_sge = at_most(l->max_send_sge, a->max_sge);

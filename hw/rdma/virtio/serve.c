@@ -27,8 +27,9 @@ static void flush_cq(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget)
 }
 
 /*
- * Write the backlogs of all CQs. For a CQ without a backlog this turns kicks
- * off. If the budget is used up, the next turn begins with the next CQ.
+ * Write the backlogs of all CQs. For a CQ without a backlog this disables
+ * notifications. If the budget is used up, the next turn begins with the next
+ * CQ.
  */
 static void flush_cqs(VirtIORdma *s)
 {
