@@ -110,8 +110,8 @@ help:
 	@$(call fill,$(KNOWN_BENCHES))
 	@echo 'make fuzz         run all fuzzers (TARGETS="...", FUZZ_TIME=seconds)'
 	@echo 'make lint         check style and direction of calls'
-	@echo 'make packages     build Debian packages of QEMU, driver, vrdma-lab'
-	@echo 'make install      install QEMU in $(PREFIX)'
+	@echo 'make packages     build Debian packages of all programs and drivers'
+	@echo 'make install      install QEMU, server and exporter in $(PREFIX)'
 	@echo 'make check-fresh  run demo and tests on fresh Debian 12, 13 (root)'
 	@echo 'make clean        remove compiled files'
 	@echo 'Other commands, and variables: docs/devel/virtio-rdma-make.rst'
