@@ -210,7 +210,35 @@ static void test_without_fast_registration(void)
     verbs_check_works(&p, 7);
 }
 
+/* The guest gets windows only of a host that has both types. */
+static void test_windows_of_one_type(void)
+{
+    static const struct {
+        uint64_t flags;
+        bool has_mw;
+    } cases[] = {
+        { VIRTIO_RDMA_CAP_MEM_WINDOW, false },
+        { VIRTIO_RDMA_CAP_MEM_WINDOW_TYPE_2B, false },
+        { VIRTIO_RDMA_CAP_MEM_WINDOW | VIRTIO_RDMA_CAP_MEM_WINDOW_TYPE_2B,
+          true },
+    };
+
+    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+        g_autofree char *script = g_strdup_printf(
+            "attr device_cap_flags %" PRIu64, cases[i].flags);
+        g_autoptr(Verbs) v = verbs_new(script);
+        struct virtio_rdma_config c;
+
+        qrdma_get_config(v->dev, &c);
+        g_assert_cmpint(c.max_mw != 0, ==, cases[i].has_mw);
+        g_assert_cmpint((le64_to_cpu(c.device_cap_flags) &
+                         VIRTIO_RDMA_CAP_MEM_WINDOW) != 0, ==,
+                        cases[i].has_mw);
+    }
+}
+
 const QRdmaTest verbs_mr_tests[] = {
+    { "windows-of-one-type", test_windows_of_one_type },
     { "without-fast-registration", test_without_fast_registration },
     { "rom", test_rom },
     { "no-memory-there", test_no_memory_there },
