@@ -5,6 +5,7 @@
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
 #include "qemu/bswap.h"
+#include "hw/pci/pci_regs.h"
 #include "virtio-rdma.h"
 #include "standard-headers/linux/virtio_pci.h"
 #include "standard-headers/linux/virtio_ring.h"
@@ -379,4 +380,17 @@ bool qrdma_ring_irq(QRdmaRing *r)
 {
     return r->dev->pci->vdev.bus->get_queue_isr_status(&r->dev->pci->vdev,
                                                        &r->pci.vq);
+}
+
+void qrdma_ring_aim(const QRdmaRing *r, uint64_t addr, uint32_t data)
+{
+    QPCIDevice *pdev = r->dev->pci->pdev;
+    uint64_t at = pdev->msix_table_off +
+                  r->pci.msix_entry * PCI_MSIX_ENTRY_SIZE;
+
+    qpci_io_writel(pdev, pdev->msix_table_bar, at + PCI_MSIX_ENTRY_LOWER_ADDR,
+                   addr);
+    qpci_io_writel(pdev, pdev->msix_table_bar, at + PCI_MSIX_ENTRY_UPPER_ADDR,
+                   addr >> 32);
+    qpci_io_writel(pdev, pdev->msix_table_bar, at + PCI_MSIX_ENTRY_DATA, data);
 }

@@ -407,6 +407,8 @@ void qrdma_ring_set_avail_idx(QRdmaRing *r, uint16_t idx);
  * Does the device want a kick for buffers made available since avail_idx @old?
  */
 bool qrdma_ring_wants_kick(QRdmaRing *r, uint16_t old);
+/* Interrupts of the ring write @data to @addr from now on. */
+void qrdma_ring_aim(const QRdmaRing *r, uint64_t addr, uint32_t data);
 /* Was an interrupt sent for the ring since the last call? */
 bool qrdma_ring_irq(QRdmaRing *r);
 

@@ -50,14 +50,6 @@ void test_disk_close(TestDisk *disk)
 
 void test_disk_aim(TestDisk *disk, QRdmaRing *ring)
 {
-    QPCIDevice *pdev = ring->dev->pci->pdev;
-    uint64_t off = pdev->msix_table_off + ring->pci.msix_entry * 16;
-    uint64_t addr = disk->pci->bar.addr + disk->pci->common_cfg_offset +
-                    VIRTIO_PCI_COMMON_STATUS;
-
-    qpci_io_writel(pdev, pdev->msix_table_bar, off + PCI_MSIX_ENTRY_LOWER_ADDR,
-                   addr);
-    qpci_io_writel(pdev, pdev->msix_table_bar, off + PCI_MSIX_ENTRY_UPPER_ADDR,
-                   addr >> 32);
-    qpci_io_writel(pdev, pdev->msix_table_bar, off + PCI_MSIX_ENTRY_DATA, 0);
+    qrdma_ring_aim(ring, disk->pci->bar.addr + disk->pci->common_cfg_offset +
+                         VIRTIO_PCI_COMMON_STATUS, 0);
 }

@@ -74,26 +74,11 @@ static void nested_free(Nested *n)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Nested, nested_free)
 
-/* Interrupts of @ring write @data to @addr from now on. */
-static void aim_ring(Nested *n, const QRdmaRing *ring, uint64_t addr,
-                     uint32_t data)
-{
-    QPCIDevice *pdev = n->t.dev->pci->pdev;
-    uint64_t off = pdev->msix_table_off + ring->pci.msix_entry * 16;
-
-    qpci_io_writel(pdev, pdev->msix_table_bar, off + PCI_MSIX_ENTRY_LOWER_ADDR,
-                   addr);
-    qpci_io_writel(pdev, pdev->msix_table_bar, off + PCI_MSIX_ENTRY_UPPER_ADDR,
-                   addr >> 32);
-    qpci_io_writel(pdev, pdev->msix_table_bar, off + PCI_MSIX_ENTRY_DATA,
-                   data);
-}
-
-/* The same for interrupts of @cq, which is armed. */
+/* The next interrupt of @cq, which is armed, writes @data to @addr. */
 static void aim_interrupt(Nested *n, QRdmaCq *cq, uint64_t addr,
                           uint32_t data)
 {
-    aim_ring(n, cq->ring, addr, data);
+    qrdma_ring_aim(cq->ring, addr, data);
     assert_ok(qrdma_req_notify_cq(cq, VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION));
 }
 
@@ -189,7 +174,7 @@ static void test_events_reset_the_function(void)
         QRdmaEq *eq = qrdma_create_eq(n.t.dev, 2);
         QRdmaQp *qp = direct_loop(&n, eq);
 
-        aim_ring(&n, eq->ring, n.device_exp + PCI_EXP_DEVCTL,
+        qrdma_ring_aim(eq->ring, n.device_exp + PCI_EXP_DEVCTL,
                  PCI_EXP_DEVCTL_BCR_FLR);
         write_some(qp, 3);
         check_reset(&n);

@@ -4,10 +4,14 @@
  * synchronous commands, which must be done although the host takes its time.
  */
 #include "qemu/osdep.h"
+#include <glib/gstdio.h>
+#include "qemu/units.h"
 #include "pvrdma-test.h"
 #include "verbs-test.h"
 
 #define LEN 5000
+#define EJECTED_SLOT 6
+#define EJECT_FLAG 0x500            /* address */
 #define DEVICE "-device vmxnet3,addr=4.0,multifunction=on " \
                "-device pvrdma,rdmadev=r0,addr=4.1,id=d0"
 
@@ -319,6 +323,111 @@ static void test_host_is_too_small(void)
                       "max-cqe=512");
 }
 
+/*
+ * A BIOS that waits until the byte at 0x500 is set, and then ejects slot 6 by
+ * registers of docs/specs/acpi_pci_hotplug.rst
+ */
+static const uint8_t eject_code[] = {
+    0x31, 0xc0,                                 /*   xor %ax, %ax */
+    0x8e, 0xd8,                                 /*   mov %ax, %ds */
+    0xf3, 0x90,                                 /* 1: pause */
+    0x80, 0x3e, 0x00, 0x05, 0x00,               /*   cmpb $0, 0x500 */
+    0x74, 0xf7,                                 /*   je 1b */
+    0xba, 0x10, 0xae,                           /*   mov $0xae10, %dx */
+    0x66, 0x31, 0xc0,                           /*   xor %eax, %eax */
+    0x66, 0xef,                                 /*   out %eax, %dx */
+    0xba, 0x08, 0xae,                           /*   mov $0xae08, %dx */
+    0x66, 0xb8, 1 << EJECTED_SLOT, 0, 0, 0,     /*   mov $1 << 6, %eax */
+    0x66, 0xef,                                 /*   out %eax, %dx */
+    0xf3, 0x90,                                 /* 2: pause */
+    0xeb, 0xfc,                                 /*   jmp 2b */
+};
+/* ljmp $0xf000, $0 */
+static const uint8_t reset_code[] = { 0xea, 0x00, 0x00, 0x00, 0xf0 };
+
+static char *make_eject_bios(void)
+{
+    static uint8_t bios[64 * KiB];
+    g_autoptr(GError) err = NULL;
+    char *path = NULL;
+    int fd = g_file_open_tmp("rdma-bios-XXXXXX", &path, &err);
+
+    g_assert_no_error(err);
+    memcpy(bios, eject_code, sizeof(eject_code));
+    memcpy(bios + 0xfff0, reset_code, sizeof(reset_code));
+    g_assert_cmpint(write(fd, bios, sizeof(bios)), ==, sizeof(bios));
+    close(fd);
+    return path;
+}
+
+/*
+ * An interrupt of another adapter writes REQUEST, and waits there for the host
+ * without the BQL. Meanwhile a processor ejects that adapter.
+ */
+static void eject_adapter_that_waits(void)
+{
+    g_autofree char *bios = make_eject_bios();
+    g_autofree char *options = g_strdup_printf(
+        "-accel tcg -bios %s -netdev hubport,id=n0,hubid=0 "
+        "-device virtio-rdma-pci,netdev=n0,addr=%d,max-qp=8,max-cq=4 " DEVICE,
+        bios, EJECTED_SLOT);
+    Verbs *v = verbs_host_with(NULL, "share=on", options);
+    QRdma *d = qrdma_open(v->host, QPCI_DEVFN(EJECTED_SLOT, 0));
+    QPvrdma *p = qpvrdma_open(v->host, QPCI_DEVFN(VERBS_SLOT, 1));
+    PvrdmaCmdCreateBind bind = {
+        .head.cmd = PVRDMA_CMD_CREATE_BIND,
+        .mtu = 1024,
+        .vlan = 0xffff,
+        .gid_type = PVRDMA_GID_TYPE_ROCE_V2,
+    };
+    QRdmaPd *pd;
+    QRdmaCq *cq;
+    QRdmaQp *qp;
+    QRdmaMr *mr;
+    RdmaSge from, to;
+
+    qpvrdma_start(p);
+    qrdma_start(d, 0, 0);
+    qrdma_setup_gids(d, 1);
+    pd = qrdma_alloc_pd(d);
+    cq = qrdma_create_cq(d, 8);
+    qp = qrdma_create_loop(pd, cq, cq);
+    mr = qrdma_get_dma_mr(pd, RDMA_ACCESS_LOCAL_WRITE);
+    from = (RdmaSge) { qrdma_alloc(d, 4096), 1, mr->lkey };
+    qtest_writeb(v->host->qts, from.addr, 1);
+    to = (RdmaSge) { EJECT_FLAG, 1, mr->lkey };
+
+    qrdma_ipv4_gid(bind.gid, 1);
+    qtest_memwrite(v->host->qts, p->request, &bind, sizeof(bind));
+    fake_verbs_tell(v->fake, "delay query_gid_table");
+    qrdma_ring_aim(cq->ring, p->regs.addr + PVRDMA_REG_REQUEST, 0);
+    assert_ok(qrdma_req_notify_cq(cq, VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION));
+    qrdma_recv(qp, 1, &to);
+    qrdma_post_send(qp, &(RdmaSendWr) {
+        .wr_id = 2, .opcode = RDMA_WR_SEND, .num_sge = 1, .sg_list = &from,
+    });
+    fake_verbs_tell(v->fake, "await query_gid_table");
+    /* Time for the eject, which must wait */
+    g_usleep(100000);
+    fake_verbs_tell(v->fake, "release");
+    qtest_qmp_eventwait(v->host->qts, "DEVICE_DELETED");
+    qpvrdma_write(p, PVRDMA_REG_CTL, PVRDMA_CTL_RESET);
+    verbs_await_clean(v);
+    qpvrdma_close(p);
+    qrdma_close(d);
+    verbs_stop(v);
+    g_unlink(bios);
+}
+
+static void test_adapter_that_waits_is_ejected(void)
+{
+    if (qtest_has_accel("tcg")) {
+        eject_adapter_that_waits();
+    } else {
+        g_test_skip("no TCG, and so no processor");
+    }
+}
+
 const QRdmaTest pvrdma_verbs_tests[] = {
     { "version", test_version },
     { "old-driver", test_old_driver },
@@ -333,5 +442,6 @@ const QRdmaTest pvrdma_verbs_tests[] = {
     { "stop", test_stop },
     { "restart", test_restart },
     { "host-is-too-small", test_host_is_too_small },
+    { "adapter-that-waits-is-ejected", test_adapter_that_waits_is_ejected },
     { }
 };
