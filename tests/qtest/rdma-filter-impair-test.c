@@ -5,9 +5,11 @@
  * the test holds both far ends.
  */
 #include "qemu/osdep.h"
+#include <glib/gstdio.h>
 #include "qemu/bswap.h"
 #include "qobject/qdict.h"
 #include "libqos/virtio-rdma.h"
+#include "rdma/image.h"
 #include "rdma/wire.h"
 
 #define MS 1000000ll
@@ -22,19 +24,24 @@ typedef struct Link {
     QTestState *qts;
 } Link;
 
-static Link link_new(const char *options)
+static Link link_new_in(const char *machine, const char *options)
 {
     Link l = { };
 
     wire_open(&l.in);
     wire_open(&l.out);
-    l.qts = qtest_initf("-machine pc -nodefaults "
+    l.qts = qtest_initf("-machine %s -nodefaults "
                         "-netdev %s,id=in -netdev %s,id=out "
                         "-netdev hubport,id=h0,hubid=0,netdev=in "
                         "-netdev hubport,id=h1,hubid=0,netdev=out "
                         "-object filter-impair,id=f0,netdev=in,%s",
-                        l.in.netdev, l.out.netdev, options);
+                        machine, l.in.netdev, l.out.netdev, options);
     return l;
+}
+
+static Link link_new(const char *options)
+{
+    return link_new_in("pc", options);
 }
 
 static void link_free(Link *l)
@@ -127,6 +134,30 @@ static void test_room(void)
     qtest_clock_step(l.qts, FRAMES * MS);
     expect_frames(&l, 5);
     g_assert_cmpuint(get(l.qts, "f0", "dropped"), ==, FRAMES - 5);
+}
+
+/*
+ * A snapshot sets the clock back. What the link did later has no effect: its
+ * queue is empty. A frame needs 720 ms, and there is room for one.
+ */
+static void test_clock_that_goes_back(void)
+{
+    g_auto(Link) l = link_new_in("none -accel tcg", "rate=1,room=100");
+    g_autofree char *image = g_strdup_printf("%s/image", l.in.dir);
+    g_autofree char *said = NULL;
+
+    test_image_add(l.qts, image);
+    said = qtest_hmp(l.qts, "savevm s");
+    g_assert_cmpstr(said, ==, "");
+    send_frames(&l, 2, 0);
+    g_assert_cmpuint(get(l.qts, "f0", "dropped"), ==, 1);
+    g_free(said);
+    said = qtest_hmp(l.qts, "loadvm s");
+    g_assert_cmpstr(said, ==, "");
+    send_frames(&l, 1, 0);
+    g_assert_cmpuint(get(l.qts, "f0", "dropped"), ==, 1);
+    expect_frames(&l, 1);
+    g_unlink(image);
 }
 
 static void test_mark(void)
@@ -427,6 +458,11 @@ int main(int argc, char **argv)
     qtest_add_func("/rdma-filter-impair/delay", test_delay);
     qtest_add_func("/rdma-filter-impair/rate", test_rate);
     qtest_add_func("/rdma-filter-impair/room", test_room);
+    /* The clock of qtest does not go back. */
+    if (qtest_has_accel("tcg")) {
+        qtest_add_func("/rdma-filter-impair/clock-that-goes-back",
+                       test_clock_that_goes_back);
+    }
     qtest_add_func("/rdma-filter-impair/mark", test_mark);
     qtest_add_func("/rdma-filter-impair/off", test_off);
     qtest_add_func("/rdma-filter-impair/dcqcn", test_dcqcn);

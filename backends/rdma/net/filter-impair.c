@@ -71,6 +71,7 @@ typedef struct Lane {
     QSIMPLEQ_HEAD(, Frame) queue;   /* in the queue or on the link */
     size_t queue_bytes;
     int64_t idle_at;                /* ns, when no frame waits for the link */
+    int64_t used_at;                /* ns, when the link got its last frame */
     QEMUTimer *link_timer;
 } Lane;
 
@@ -206,6 +207,22 @@ static uint64_t link_backlog(const FilterImpair *s, const Lane *lane,
            ? 0 : muldiv64(lane->idle_at - now, s->rate, 8 * SCALE_MS);
 }
 
+/*
+ * If a loaded snapshot has set the clock back, forget what the link did later:
+ * its queue would block all frames until the clock gets there again.
+ */
+static void link_check_clock(Lane *lane, int64_t now)
+{
+    if (now < lane->used_at) {
+        while (!QSIMPLEQ_EMPTY(&lane->queue)) {
+            g_free(queue_pop(lane));
+        }
+        timer_del(lane->link_timer);
+        lane->idle_at = 0;
+    }
+    lane->used_at = now;
+}
+
 static bool link_is_direct(const FilterImpair *s, const Lane *lane)
 {
     return !s->rate && !s->delay && QSIMPLEQ_EMPTY(&lane->queue);
@@ -215,9 +232,11 @@ static void link_send(FilterImpair *s, Lane *lane, Frame *f)
 {
     size_t size = f->size - f->offset;
     int64_t now = now_ns();
-    uint64_t backlog = link_backlog(s, lane, now);
+    uint64_t backlog;
     bool marked = false;
 
+    link_check_clock(lane, now);
+    backlog = link_backlog(s, lane, now);
     if (link_is_direct(s, lane)) {
         lane_pass(lane, f);
         return;

@@ -6,56 +6,17 @@
 #include <glib/gstdio.h>
 #include "qemu/bswap.h"
 #include "qobject/qdict.h"
-#include "qobject/qlist.h"
+#include "image.h"
 #include "migrate-test.h"
 #include "migrate-walk.h"
 
 #define DEVICE "virtio-rdma-pci,max-qp=8,max-cq=6,max-mr=32,max-pd=8," \
                "max-srq=2"
-#define IMAGE_SIZE (256 << 20)
 #define QUIET_MS 3
 /* Turns of a main loop in which it answers the frames it got */
 #define TURNS 20
 
 /* Snapshots */
-
-static void run_job(QTestState *qts, const char *options)
-{
-    g_autofree char *command = g_strdup_printf(
-        "{'execute': 'blockdev-create', 'arguments': "
-        "{'job-id': 'j', 'options': %s}}", options);
-    bool done = false;
-
-    qtest_qmp_assert_success(qts, command, NULL);
-    while (!done) {
-        g_autoptr(QDict) rsp = qtest_qmp(qts, "{'execute': 'query-jobs'}");
-        QList *jobs = qdict_get_qlist(rsp, "return");
-        QDict *job = qobject_to(QDict, qlist_peek(jobs));
-
-        done = g_str_equal(qdict_get_str(job, "status"), "concluded");
-        g_assert_null(qdict_get_try_str(job, "error"));
-    }
-    qtest_qmp_assert_success(qts, "{'execute': 'job-dismiss', 'arguments': "
-                             "{'id': 'j'}}");
-}
-
-/* Add an empty disk for snapshots of savevm. */
-static void add_image(QTestState *qts, const char *path)
-{
-    g_autofree char *create = g_strdup_printf(
-        "{'driver': 'file', 'filename': '%s', 'size': 0}", path);
-    g_autofree char *format = g_strdup_printf(
-        "{'driver': 'qcow2', 'file': 'file0', 'size': %d}", IMAGE_SIZE);
-
-    run_job(qts, create);
-    qtest_qmp_assert_success(qts, "{'execute': 'blockdev-add', 'arguments': "
-        "{'driver': 'file', 'node-name': 'file0', 'filename': %s, "
-        "'cache': {'no-flush': true}}}", path);
-    run_job(qts, format);
-    qtest_qmp_assert_success(qts, "{'execute': 'blockdev-add', 'arguments': "
-        "{'driver': 'qcow2', 'node-name': 'disk0', 'file': 'file0', "
-        "'cache': {'no-flush': true}}}");
-}
 
 char *walk_try_hmp(Walk *t, int side, const char *command)
 {
@@ -215,7 +176,7 @@ Walk *walk_new(uint32_t seed)
         args = host_args(t, i);
         t->net.host[i] = qrdma_host_start("%s", args);
         image = g_strdup_printf("%s/image", t->wire[i].dir);
-        add_image(t->net.host[i]->qts, image);
+        test_image_add(t->net.host[i]->qts, image);
         t->image[i] = open(image, O_RDWR);
         g_assert_cmpint(t->image[i], >=, 0);
         g_unlink(image);
