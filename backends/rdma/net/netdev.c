@@ -336,15 +336,20 @@ static MACAddr roce_net_nic_mac(NetClientState *nic)
            qemu_get_nic(nic)->conf->macaddr : nic->macaddr;
 }
 
-void rdma_roce_net_port(RdmaRoceNet *net, RdmaRoceNetPort *port)
+bool rdma_roce_net_link_up(RdmaRoceNet *net)
 {
     NetClientState *nc = roce_net_client(net);
     NetClientState *partner = roce_net_partner(net);
 
-    port->link_up = nc && nc->peer && !nc->link_down && !nc->peer->link_down;
-    if (net->shared) {
-        port->link_up &= partner && !partner->link_down;
-    }
+    return nc && nc->peer && !nc->link_down && !nc->peer->link_down &&
+           (!net->shared || (partner && !partner->link_down));
+}
+
+void rdma_roce_net_port(RdmaRoceNet *net, RdmaRoceNetPort *port)
+{
+    NetClientState *partner = roce_net_partner(net);
+
+    port->link_up = rdma_roce_net_link_up(net);
     if (partner && partner->info->type == NET_CLIENT_DRIVER_NIC) {
         net->nic_mac = roce_net_nic_mac(partner);
         if (!net->has_mac) {

@@ -65,6 +65,8 @@ RdmaRoceNet *rdma_roce_net_new(const RdmaRoceNetConf *conf,
 void rdma_roce_net_free(RdmaRoceNet *net);
 
 void rdma_roce_net_port(RdmaRoceNet *net, RdmaRoceNetPort *port);
+/* RdmaRoceNetPort.link_up. The rest takes a search of all devices. */
+bool rdma_roce_net_link_up(RdmaRoceNet *net);
 
 /*
  * Send the Ethernet frame in @iov. Returns false if the netdev has queued it:

@@ -41,19 +41,13 @@ static void roce_update_shm(RdmaRoce *r)
     r->shm_blocked = false;
 }
 
-/* Read the port of the netdev, which a fault may have taken down. */
-static void roce_read_port(RdmaRoce *r, RdmaRoceNetPort *port)
-{
-    rdma_roce_net_port(r->net, port);
-    port->link_up &= !r->port_off;
-}
-
 static bool roce_update_port(RdmaRoce *r)
 {
     RdmaRoceNetPort old = r->port;
     bool moved = false;
 
-    roce_read_port(r, &r->port);
+    rdma_roce_net_port(r->net, &r->port);
+    r->port.link_up &= !r->port_off;
     if (memcmp(&old.mac, &r->port.mac, sizeof(old.mac)) ||
         memcmp(&old.nic_mac, &r->port.nic_mac, sizeof(old.nic_mac))) {
         roce_set_mac(r->engine, r->port.mac.a);
@@ -217,18 +211,17 @@ static char *rdma_roce_info_str(RdmaBackend *rb)
 static void rdma_roce_query_port(RdmaBackend *rb, RdmaPortAttr *attr)
 {
     RdmaRoce *r = RDMA_BACKEND_ROCE(rb);
-    RdmaRoceNetPort now;
+    bool link_up = rdma_roce_net_link_up(r->net) && !r->port_off;
 
     /*
      * Read the link, because QEMU without net-client-notify-stream-data does
      * not report that a stream has connected.
      */
-    roce_read_port(r, &now);
-    if (now.link_up != r->port.link_up) {
+    if (link_up != r->port.link_up) {
         rdma_backend_put_off(rb, ROCE_PENDING_PORT);
     }
     *attr = (RdmaPortAttr) {
-        .state = now.link_up ? RDMA_PORT_ACTIVE : RDMA_PORT_DOWN,
+        .state = link_up ? RDMA_PORT_ACTIVE : RDMA_PORT_DOWN,
         .max_mtu = RDMA_MTU_4096,
         .active_mtu = roce_port_mtu(r->engine),
         .phys_mtu = r->port.mtu,
