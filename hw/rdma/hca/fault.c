@@ -328,9 +328,14 @@ static void end_delays(RdmaHca *hca)
 {
     RdmaHcaFaults *fs = hca->faults;
     RdmaHcaHeld *held;
+    RdmaHcaCq *cq;
 
     QTAILQ_FOREACH(held, &fs->held, next) {
         held->until = 0;
+        held->reorder = false;
+    }
+    RDMA_HCA_FOREACH(&hca->cqs, n, cq) {
+        cq->n_reordered = 0;
     }
     if (fs->command_until) {
         fs->command_until = PAST_NS;
