@@ -315,10 +315,12 @@ static int check_qp(VirtIORdma *s, uint32_t flags, uint8_t sq_sig_type,
                     RdmaQpInitAttr *init)
 {
     uint32_t max_wr = s->hca.limits.max_qp_wr;
-    int ret = check_qp_flags(s, flags) ?:
-              rdma_hca_qp_check(&s->hca, init, flags & VIRTIO_RDMA_QP_DIRECT
-                                ? max_wr : rdma_hca_ring_depth(&s->hca, max_wr));
+    int ret;
 
+    if (!(flags & VIRTIO_RDMA_QP_DIRECT)) {
+        max_wr = rdma_hca_ring_depth(&s->hca, max_wr);
+    }
+    ret = check_qp_flags(s, flags) ?: rdma_hca_qp_check(&s->hca, init, max_wr);
     if (!ret && !rdma_hca_check_range("sq_sig_type", sq_sig_type,
                                       VIRTIO_RDMA_SIGNAL_ALL_WR,
                                       VIRTIO_RDMA_SIGNAL_REQ_WR)) {
