@@ -77,19 +77,22 @@ static __thread char self;
 bool rdma_backend_busy(const RdmaBackend *rb)
 {
     return qatomic_read(&rb->owner) == &self ||
-           (bql_locked() && qatomic_read(&rb->owner_has_bql));
+           (qatomic_read(&rb->owner_has_bql) && bql_locked());
 }
 
 /* The thread has the lock. */
 static void entered(RdmaBackend *rb)
 {
+    bool has_bql;
+
     if (rb->busy++) {
         return;
     }
+    has_bql = bql_locked();
     qatomic_set(&rb->owner, &self);
-    qatomic_set(&rb->owner_has_bql, bql_locked());
+    qatomic_set(&rb->owner_has_bql, has_bql);
     /* The BQL protects it. Without the BQL no register is accessed. */
-    if (rb->guard && bql_locked()) {
+    if (rb->guard && has_bql) {
         rb->guard_was = rb->guard->engaged_in_io;
         rb->guard->engaged_in_io = true;
     }
