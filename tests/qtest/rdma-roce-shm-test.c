@@ -112,6 +112,20 @@ static void test_socket_that_may_be_in_use(void)
     g_unlink(path);
 }
 
+static void test_file_that_is_no_socket(void)
+{
+    g_autofree char *path = shm_node_path(2);
+    g_autoptr(GError) err = NULL;
+    ShmNode n;
+
+    g_file_set_contents(path, "", 0, &err);
+    g_assert_no_error(err);
+    n = shm_node_start(2, "");
+    shm_node_stop(&n);
+    g_assert_true(g_file_test(path, G_FILE_TEST_IS_REGULAR));
+    g_unlink(path);
+}
+
 /* Addresses without a port leave room for others. */
 static void test_many_addresses(void)
 {
@@ -164,6 +178,7 @@ static const QRdmaTest port_tests[] = {
     { "killed-peer-is-replaced", test_killed_peer_is_replaced },
     { "name-of-another-port", test_name_of_another_port },
     { "socket-that-may-be-in-use", test_socket_that_may_be_in_use },
+    { "file-that-is-no-socket", test_file_that_is_no_socket },
     { "many-addresses", test_many_addresses },
     { "bad-directories", test_bad_directories },
     { "polling-for-too-long", test_polling_for_too_long },

@@ -151,6 +151,7 @@ static bool take_path(RdmaRoceShm *shm, const char *path)
 {
     struct sockaddr_un un;
     int fd = rdma_roce_shm_new_socket();
+    struct stat st;
     int err;
 
     rdma_roce_shm_set_address(&un, path);
@@ -159,6 +160,10 @@ static bool take_path(RdmaRoceShm *shm, const char *path)
     rdma_roce_shm_close_socket(shm, &fd);
     switch (err) {
     case ECONNREFUSED:
+        if (!lstat(path, &st) && !S_ISSOCK(st.st_mode)) {
+            shm_warn(shm, "listen", path, "it is not a socket");
+            return false;
+        }
         unlink(path);
         return true;
     case ENOENT:
