@@ -217,7 +217,8 @@ static void rdma_roce_query_port(RdmaBackend *rb, RdmaPortAttr *attr)
      * Read the link, because QEMU without net-client-notify-stream-data does
      * not report that a stream has connected.
      */
-    if (link_up != r->port.link_up) {
+    if (link_up != r->port.link_up && rdma_backend_busy(rb)) {
+        /* The caller leaves with the BQL, an iothread would not. */
         rdma_backend_put_off(rb, ROCE_PENDING_PORT);
     }
     *attr = (RdmaPortAttr) {
