@@ -112,7 +112,7 @@ static void test_socket_that_may_be_in_use(void)
     g_unlink(path);
 }
 
-static void test_file_that_is_no_socket(void)
+static void test_path_that_is_not_a_socket(void)
 {
     g_autofree char *path = shm_node_path(2);
     g_autoptr(GError) err = NULL;
@@ -178,7 +178,7 @@ static const QRdmaTest port_tests[] = {
     { "killed-peer-is-replaced", test_killed_peer_is_replaced },
     { "name-of-another-port", test_name_of_another_port },
     { "socket-that-may-be-in-use", test_socket_that_may_be_in_use },
-    { "file-that-is-no-socket", test_file_that_is_no_socket },
+    { "path-that-is-not-a-socket", test_path_that_is_not_a_socket },
     { "many-addresses", test_many_addresses },
     { "bad-directories", test_bad_directories },
     { "polling-for-too-long", test_polling_for_too_long },
