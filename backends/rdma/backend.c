@@ -70,29 +70,20 @@ void rdma_backend_detach(RdmaBackend *rb)
 /* The address of `self` identifies the thread. */
 static __thread char self;
 
-/*
- * A thread that has the BQL may find that another one has entered with the BQL.
- * That thread has lent it, as pvrdma does when a command waits for the host.
- */
 bool rdma_backend_busy(const RdmaBackend *rb)
 {
-    return qatomic_read(&rb->owner) == &self ||
-           (qatomic_read(&rb->owner_has_bql) && bql_locked());
+    return qatomic_read(&rb->owner) == &self;
 }
 
 /* The thread has the lock. */
 static void entered(RdmaBackend *rb)
 {
-    bool has_bql;
-
     if (rb->busy++) {
         return;
     }
-    has_bql = bql_locked();
     qatomic_set(&rb->owner, &self);
-    qatomic_set(&rb->owner_has_bql, has_bql);
     /* The BQL protects it. Without the BQL no register is accessed. */
-    if (rb->guard && has_bql) {
+    if (rb->guard && bql_locked()) {
         rb->guard_was = rb->guard->engaged_in_io;
         rb->guard->engaged_in_io = true;
     }
@@ -210,7 +201,6 @@ void rdma_backend_leave(RdmaBackend *rb)
         return;
     }
     qatomic_set(&rb->owner, NULL);
-    qatomic_set(&rb->owner_has_bql, false);
     object_ref(OBJECT(rb));
     if (rb->guard && bql_locked()) {
         rb->guard->engaged_in_io = rb->guard_was;

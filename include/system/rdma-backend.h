@@ -193,7 +193,6 @@ struct RdmaBackend {
     bool kicked;                    /* leave must call run() */
     unsigned busy;                  /* depth of enter without leave */
     const void *owner;              /* identifies the thread that has entered */
-    bool owner_has_bql;             /* atomic: it entered with the BQL */
     bool guard_was;                 /* state of @guard before that */
 };
 
@@ -456,10 +455,7 @@ bool rdma_backend_enter_if_free(RdmaBackend *rb);
 void rdma_backend_put_off(RdmaBackend *rb, uint32_t pending);
 /* The work in @pending was done, or is not needed any more. */
 void rdma_backend_forget_pending(RdmaBackend *rb, uint32_t pending);
-/*
- * Has this thread entered? With the BQL, also: has a thread entered that has
- * lent the BQL?
- */
+/* Has this thread entered? */
 bool rdma_backend_busy(const RdmaBackend *rb);
 /*
  * The driver has posted to SQ, RQ or SRQ @id, or may have. Only between enter

@@ -12,8 +12,8 @@
 
 /* A command that faults do not know */
 #define NO_FAULTS RDMA_COMMAND__MAX
-/* How long a vCPU that waits for a command lends the BQL to other threads */
-#define LEND_MS 1
+/* How long a thread that waits for a command sleeps */
+#define WAIT_MS 1
 
 /* What the driver does after it has read ERR */
 typedef enum Kind {
@@ -200,16 +200,20 @@ static void run_inside(Pvrdma *s)
 }
 
 /*
- * The command must be done when this register access returns. This thread
- * releases the BQL while it waits, so the reentrancy guard must be off: other
- * vCPUs may access registers. It also runs the main loop's work for the
- * command, because the main loop may wait for this vCPU to stop, or for RCU
- * readers such as this thread. The device may be unplugged meanwhile.
+ * The command must be done when this register access returns. A vCPU lends the
+ * BQL to other threads while it waits, so the reentrancy guard must be off:
+ * other vCPUs may access registers. Another device, whose DMA or interrupt has
+ * written the register, keeps the BQL: otherwise a vCPU could unplug it while
+ * it is on this thread's stack.
+ *
+ * This thread also runs the main loop's work for the command, because the main
+ * loop may wait for this vCPU to stop, or for RCU readers such as this thread.
+ * The device may be unplugged meanwhile.
  *
  * @ended: s->cmd.ended before the command. Another vCPU may have requested the
  * next command by now, which may take any time.
  */
-static void wait_until_done(Pvrdma *s, uint32_t ended)
+static void wait_until_done(Pvrdma *s, uint32_t ended, bool by_cpu)
 {
     MemReentrancyGuard *guard = &DEVICE(s)->mem_reentrancy_guard;
     bool was_engaged = guard->engaged_in_io;
@@ -217,7 +221,11 @@ static void wait_until_done(Pvrdma *s, uint32_t ended)
     object_ref(OBJECT(s));
     guard->engaged_in_io = false;
     while (s->cmd.ended == ended) {
-        qemu_cond_timedwait_bql(&s->cmd.done, LEND_MS);
+        if (by_cpu) {
+            qemu_cond_timedwait_bql(&s->cmd.done, WAIT_MS);
+        } else {
+            g_usleep(WAIT_MS * 1000);
+        }
         aio_poll(qemu_get_aio_context(), false);
         if (s->cmd.ended == ended) {
             run_inside(s);
@@ -244,7 +252,7 @@ static int copy_request(Pvrdma *s)
     return 0;
 }
 
-void pvrdma_cmd_request(Pvrdma *s)
+void pvrdma_cmd_request(Pvrdma *s, bool by_cpu)
 {
     uint32_t ended;
     int ret;
@@ -268,6 +276,6 @@ void pvrdma_cmd_request(Pvrdma *s)
     }
     rdma_hca_leave(&s->hca);
     if (!ret && command_of(s)->kind != WAIT) {
-        wait_until_done(s, ended);
+        wait_until_done(s, ended, by_cpu);
     }
 }
