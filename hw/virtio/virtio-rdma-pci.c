@@ -107,6 +107,7 @@ static void virtio_rdma_pci_realize(VirtIOPCIProxy *vpci_dev, Error **errp)
     if (wants_doorbells(vpci_dev, &dev->vdev)) {
         add_doorbells(dev);
     }
+    virtio_rdma_conf_set_defaults(&dev->vdev);
     if (vpci_dev->nvectors == DEV_NVECTORS_UNSPECIFIED) {
         vpci_dev->nvectors = MIN(virtio_rdma_vq_cqs(&dev->vdev),
                                  MAX_DEFAULT_CQ_VECTORS)

@@ -117,7 +117,6 @@ static inline bool virtio_rdma_is_v1(VirtIORdma *s)
 /* props.c: properties */
 
 void virtio_rdma_props_init(ObjectClass *klass);
-/* Check s->conf, after making defaults of it effective. */
 bool virtio_rdma_conf_check(VirtIORdma *s, Error **errp);
 /* The numbers of QPs and SRQs with virtqueues; CQs: virtio_rdma_vq_cqs() */
 uint32_t virtio_rdma_vq_qps(const VirtIORdma *s);

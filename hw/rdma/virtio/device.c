@@ -60,6 +60,7 @@ static void virtio_rdma_realize(DeviceState *dev, Error **errp)
     BusState *qbus = qdev_get_parent_bus(dev);
 
     virtio_rdma_layout_init(s);
+    virtio_rdma_conf_set_defaults(s);
     if (!virtio_rdma_conf_check(s, errp)) {
         return;
     }

@@ -11,8 +11,8 @@
 #define DEFAULT_MAX_QP 4096
 #define DEFAULT_MAX_CQ 8192
 /*
- * Objects with virtqueues, if others can be direct; also the defaults if none
- * can be
+ * The most objects with virtqueues, if others can be direct. Otherwise the
+ * defaults of max-qp and max-cq.
  */
 #define MAX_VQ_QP 128
 #define MAX_VQ_CQ 128
@@ -61,9 +61,11 @@ static bool check_queues(const VirtIORdma *s, Error **errp)
     return true;
 }
 
-/* Replace the values that stand for defaults. */
-static void complete(VirtIORdmaConf *conf, bool direct)
+void virtio_rdma_conf_set_defaults(VirtIORdma *s)
 {
+    VirtIORdmaConf *conf = &s->conf;
+    bool direct = virtio_rdma_may_be_direct(s);
+
     if (!conf->max_qp) {
         conf->max_qp = direct ? DEFAULT_MAX_QP : MAX_VQ_QP;
     }
@@ -99,9 +101,8 @@ static bool check_ranges(const VirtIORdmaConf *conf, Error **errp)
 
 bool virtio_rdma_conf_check(VirtIORdma *s, Error **errp)
 {
-    VirtIORdmaConf *conf = &s->conf;
+    const VirtIORdmaConf *conf = &s->conf;
 
-    complete(conf, virtio_rdma_may_be_direct(s));
     if (!check_ranges(conf, errp)) {
         return false;
     }

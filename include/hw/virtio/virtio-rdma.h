@@ -111,9 +111,11 @@ static inline bool virtio_rdma_wants_demo(const VirtIORdma *s)
 }
 
 /*
- * The number of virtqueues for CQs. Call after the transport has set
- * s->doorbells.
+ * Replace the values of s->conf that stand for defaults. Call after the
+ * transport has set s->doorbells, and before the next function.
  */
+void virtio_rdma_conf_set_defaults(VirtIORdma *s);
+/* The number of virtqueues for CQs */
 uint32_t virtio_rdma_vq_cqs(const VirtIORdma *s);
 
 /*

@@ -235,6 +235,8 @@ static void test_default_limits(void)
         g_assert_cmpuint(le32_to_cpu(c.max_cq), ==, cases[i].max_cq);
         g_assert_cmpuint(le32_to_cpu(c.max_cq_direct), ==,
                          cases[i].max_cq_direct);
+        g_assert_cmpuint(qrdma_qom_get(host->qts, "/machine/peripheral/rdma",
+                                       "vectors"), ==, cases[i].max_cq + 3);
         qrdma_close(d);
         qrdma_host_stop(host);
     }
