@@ -7,6 +7,7 @@
 #include "qemu/bswap.h"
 #include "qemu/log.h"
 #include "qemu/main-loop.h"
+#include "hw/core/cpu.h"
 #include "trace.h"
 #include "int.h"
 
@@ -199,12 +200,26 @@ static void run_inside(Pvrdma *s)
     rdma_hca_leave(&s->hca);
 }
 
+static int is_other_in_io(DeviceState *dev, void *opaque)
+{
+    return dev != opaque && dev->mem_reentrancy_guard.engaged_in_io ? -1 : 0;
+}
+
+/*
+ * May this thread lend the BQL? Not if the DMA or interrupt of another device
+ * has written REQUEST: a vCPU could unplug that device, which is on the stack.
+ */
+static bool may_lend_bql(Pvrdma *s)
+{
+    return current_cpu &&
+           !qbus_walk_children(sysbus_get_default(), is_other_in_io, NULL,
+                               NULL, NULL, DEVICE(s));
+}
+
 /*
  * The command must be done when this register access returns. A vCPU lends the
- * BQL to other threads while it waits, so the reentrancy guard must be off:
- * other vCPUs may access registers. Another device, whose DMA or interrupt has
- * written the register, keeps the BQL: otherwise a vCPU could unplug it while
- * it is on this thread's stack.
+ * BQL to other threads while it waits. The reentrancy guard is off then,
+ * because other vCPUs may access registers.
  *
  * This thread also runs the main loop's work for the command, because the main
  * loop may wait for this vCPU to stop, or for RCU readers such as this thread.
@@ -213,15 +228,16 @@ static void run_inside(Pvrdma *s)
  * @ended: s->cmd.ended before the command. Another vCPU may have requested the
  * next command by now, which may take any time.
  */
-static void wait_until_done(Pvrdma *s, uint32_t ended, bool by_cpu)
+static void wait_until_done(Pvrdma *s, uint32_t ended)
 {
     MemReentrancyGuard *guard = &DEVICE(s)->mem_reentrancy_guard;
     bool was_engaged = guard->engaged_in_io;
+    bool lend = may_lend_bql(s);
 
     object_ref(OBJECT(s));
-    guard->engaged_in_io = false;
+    guard->engaged_in_io = was_engaged && !lend;
     while (s->cmd.ended == ended) {
-        if (by_cpu) {
+        if (lend) {
             qemu_cond_timedwait_bql(&s->cmd.done, WAIT_MS);
         } else {
             g_usleep(WAIT_MS * 1000);
@@ -252,7 +268,7 @@ static int copy_request(Pvrdma *s)
     return 0;
 }
 
-void pvrdma_cmd_request(Pvrdma *s, bool by_cpu)
+void pvrdma_cmd_request(Pvrdma *s)
 {
     uint32_t ended;
     int ret;
@@ -276,6 +292,6 @@ void pvrdma_cmd_request(Pvrdma *s, bool by_cpu)
     }
     rdma_hca_leave(&s->hca);
     if (!ret && command_of(s)->kind != WAIT) {
-        wait_until_done(s, ended, by_cpu);
+        wait_until_done(s, ended);
     }
 }

@@ -335,9 +335,8 @@ int pvrdma_qp_drop(Pvrdma *s, uint32_t qpn);
 /*
  * The driver wrote REQUEST: start the command in the slot. Returns when a
  * synchronous command is done; another command may still be in progress.
- * @by_cpu: certainly a processor wrote, and not another device.
  */
-void pvrdma_cmd_request(Pvrdma *s, bool by_cpu);
+void pvrdma_cmd_request(Pvrdma *s);
 /* Continue the command in progress, if there is one. */
 void pvrdma_cmd_run(Pvrdma *s);
 void pvrdma_cmd_forget(Pvrdma *s);

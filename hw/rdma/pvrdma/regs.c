@@ -64,8 +64,8 @@ static void control(Pvrdma *s, uint32_t value)
     }
 }
 
-static MemTxResult regs_write(void *opaque, hwaddr addr, uint64_t value,
-                              unsigned size, MemTxAttrs attrs)
+static void regs_write(void *opaque, hwaddr addr, uint64_t value,
+                       unsigned size)
 {
     Pvrdma *s = opaque;
 
@@ -81,7 +81,7 @@ static MemTxResult regs_write(void *opaque, hwaddr addr, uint64_t value,
         control(s, value);
         break;
     case PVRDMA_REG_REQUEST:
-        pvrdma_cmd_request(s, !attrs.unspecified && !attrs.requester_id);
+        pvrdma_cmd_request(s);
         break;
     case PVRDMA_REG_IMR:
         s->imr = value;
@@ -89,12 +89,11 @@ static MemTxResult regs_write(void *opaque, hwaddr addr, uint64_t value,
         rdma_hca_bh_schedule(&s->hca);
         break;
     }
-    return MEMTX_OK;
 }
 
 static const MemoryRegionOps regs_ops = {
     .read = regs_read,
-    .write_with_attrs = regs_write,
+    .write = regs_write,
     .endianness = DEVICE_LITTLE_ENDIAN,
     .valid = { .min_access_size = 4, .max_access_size = 4 },
 };

@@ -361,8 +361,8 @@ static char *make_eject_bios(void)
 }
 
 /*
- * An interrupt of another adapter writes REQUEST, and waits there for the host
- * without the BQL. Meanwhile a processor ejects that adapter.
+ * An interrupt of another adapter writes REQUEST, and waits there for the host.
+ * Meanwhile a processor tries to eject that adapter. It must wait for the BQL.
  */
 static void eject_adapter_that_waits(void)
 {
