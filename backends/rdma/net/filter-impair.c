@@ -208,8 +208,9 @@ static uint64_t link_backlog(const FilterImpair *s, const Lane *lane,
 }
 
 /*
- * If a loaded snapshot has set the clock back, forget what the link did later:
- * its queue would block all frames until the clock gets there again.
+ * If a loaded snapshot has set the clock back, drop the queue: it would block
+ * all frames until the clock reaches used_at again. If no frame comes before
+ * that, the queue stays, and drains at its rate.
  */
 static void link_check_clock(Lane *lane, int64_t now)
 {
