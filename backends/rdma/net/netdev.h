@@ -65,7 +65,7 @@ RdmaRoceNet *rdma_roce_net_new(const RdmaRoceNetConf *conf,
 void rdma_roce_net_free(RdmaRoceNet *net);
 
 void rdma_roce_net_port(RdmaRoceNet *net, RdmaRoceNetPort *port);
-/* RdmaRoceNetPort.link_up. The rest takes a search of all devices. */
+/* Only link_up of rdma_roce_net_port(), which also searches all devices. */
 bool rdma_roce_net_link_up(RdmaRoceNet *net);
 
 /*

@@ -218,7 +218,10 @@ static void rdma_roce_query_port(RdmaBackend *rb, RdmaPortAttr *attr)
      * not report that a stream has connected.
      */
     if (link_up != r->port.link_up && rdma_backend_busy(rb)) {
-        /* The caller leaves with the BQL, an iothread would not. */
+        /*
+         * A command calls, so this thread runs the update when it leaves, with
+         * the BQL. Otherwise an iothread could run it, without the BQL.
+         */
         rdma_backend_put_off(rb, ROCE_PENDING_PORT);
     }
     *attr = (RdmaPortAttr) {

@@ -161,7 +161,8 @@ static bool take_path(RdmaRoceShm *shm, const char *path)
     switch (err) {
     case ECONNREFUSED:
         if (!lstat(path, &st) && !S_ISSOCK(st.st_mode)) {
-            shm_warn(shm, "listen", path, "the path is not a socket");
+            shm_warn(shm, "listen", path, "the path is not a socket, "
+                     "so remove it");
             return false;
         }
         unlink(path);

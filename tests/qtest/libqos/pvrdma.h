@@ -114,9 +114,9 @@ uint32_t qpvrdma_cmd(QPvrdma *d, uint32_t cmd, void *req, size_t size,
 /* DESTROY_* of an object with that handle */
 uint32_t qpvrdma_destroy(QPvrdma *d, uint32_t cmd, uint32_t handle);
 
-/* A context with that UAR page */
 /* The frame of the first doorbell page */
 uint64_t qpvrdma_uar_pfn(QPvrdma *d);
+/* A context with that UAR page */
 void qpvrdma_create_uc(QPvrdma *d, uint32_t page);
 uint32_t qpvrdma_create_pd(QPvrdma *d, uint32_t ctx);
 /* One MR of all memory, or one of @npages that begins with address @start */

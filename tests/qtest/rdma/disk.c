@@ -3,7 +3,6 @@
  * A disk that an interrupt of an adapter resets.
  */
 #include "qemu/osdep.h"
-#include "hw/pci/pci_regs.h"
 #include "disk.h"
 #include "standard-headers/linux/virtio_pci.h"
 

@@ -175,7 +175,7 @@ static void test_events_reset_the_function(void)
         QRdmaQp *qp = direct_loop(&n, eq);
 
         qrdma_ring_aim(eq->ring, n.device_exp + PCI_EXP_DEVCTL,
-                 PCI_EXP_DEVCTL_BCR_FLR);
+                       PCI_EXP_DEVCTL_BCR_FLR);
         write_some(qp, 3);
         check_reset(&n);
         nested_free(&n);
