@@ -475,6 +475,31 @@ static void test_reorder_and_delay(NetKind kind)
     qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, NULL);
 }
 
+static void test_reorder_ends_for_all(NetKind kind)
+{
+    NetPair p = fault_pair(kind);
+    QRdmaQp *qp = qp_with_one_cq(&p);
+    const int n = 8;
+
+    fault_add(p.a.dev, "'id': 'f', 'kind': 'completion-reorder', "
+              "'opcode': 'send', 'times': 0, 'delay': 600000");
+    for (int i = 0; i < n; i++) {
+        net_post_recv(&p.b, i, 0, 64);
+    }
+    for (int i = 0; i < n; i++) {
+        qrdma_post(qp, qrdma_wr(RDMA_WR_SEND, i, NULL));
+    }
+    qrdma_wait_until(p.a.dev, fault_hits(p.a.dev, "f") == n);
+    qrdma_expect_none(p.a.scq);
+    fault_remove(p.a.dev, "f");
+    for (int i = 0; i < n; i++) {
+        qrdma_expect_wc(p.a.scq, i, RDMA_WC_SEND, NULL);
+    }
+    net_post_recv(&p.b, n, 0, 64);
+    qrdma_post(qp, qrdma_wr(RDMA_WR_SEND, n, NULL));
+    qrdma_expect_wc(p.a.scq, n, RDMA_WC_SEND, NULL);
+}
+
 /* The port */
 
 static void expect_port(NetEnd *e, RdmaPortState state)
@@ -709,6 +734,7 @@ const NetTest net_fault_tests[] = {
     { "fault/delay-of-many", test_delay_of_many },
     { "fault/reorder", test_reorder },
     { "fault/reorder-and-delay", test_reorder_and_delay },
+    { "fault/reorder-ends-for-all", test_reorder_ends_for_all },
     { "fault/port-down", test_port_down },
     { "fault/selectors", test_selectors },
     { "fault/datagrams-by-peer", test_datagrams_by_peer },
