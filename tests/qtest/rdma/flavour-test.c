@@ -392,23 +392,33 @@ static void test_unmap_under_traffic(void)
     iommu_close(&m, d);
 }
 
+static void test_no_iommu(void)
+{
+    g_test_skip("no virtio-iommu-pci");
+}
+
 void add_flavour_tests(void)
 {
+    static const QRdmaTest iommu_tests[] = {
+        { "all-addresses-go-through-it",
+          test_all_addresses_go_through_the_iommu },
+        { "page-tables-go-through-it", test_page_tables_go_through_the_iommu },
+        { "physical-addresses-are-not-taken",
+          test_physical_addresses_are_not_taken },
+        { "unmap-under-traffic", test_unmap_under_traffic },
+    };
+    bool has_iommu = qtest_has_device("virtio-iommu-pci");
+
     for (int i = 0; i < ARRAY_SIZE(flavours); i++) {
         g_autofree char *path = g_strdup_printf("virtio-rdma/flavour/%s",
                                                 flavours[i].name);
 
         qtest_add_data_func(path, &flavours[i], test_flavour);
     }
-    if (!qtest_has_device("virtio-iommu-pci")) {
-        return;
+    for (int i = 0; i < ARRAY_SIZE(iommu_tests); i++) {
+        g_autofree char *path = g_strdup_printf("virtio-rdma/iommu/%s",
+                                                iommu_tests[i].name);
+
+        qtest_add_func(path, has_iommu ? iommu_tests[i].run : test_no_iommu);
     }
-    qtest_add_func("virtio-rdma/iommu/all-addresses-go-through-it",
-                   test_all_addresses_go_through_the_iommu);
-    qtest_add_func("virtio-rdma/iommu/page-tables-go-through-it",
-                   test_page_tables_go_through_the_iommu);
-    qtest_add_func("virtio-rdma/iommu/physical-addresses-are-not-taken",
-                   test_physical_addresses_are_not_taken);
-    qtest_add_func("virtio-rdma/iommu/unmap-under-traffic",
-                   test_unmap_under_traffic);
 }
