@@ -232,8 +232,12 @@ static void wait_until_done(Pvrdma *s, uint32_t ended)
 {
     MemReentrancyGuard *guard = &DEVICE(s)->mem_reentrancy_guard;
     bool was_engaged = guard->engaged_in_io;
-    bool lend = may_lend_bql(s);
+    bool lend;
 
+    if (s->cmd.ended != ended) {
+        return;
+    }
+    lend = may_lend_bql(s);
     object_ref(OBJECT(s));
     guard->engaged_in_io = was_engaged && !lend;
     while (s->cmd.ended == ended) {
