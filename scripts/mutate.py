@@ -35,7 +35,7 @@ PARTS = {
     'engine': ['backends/rdma/roce/**/*.c'],
     'core': ['hw/rdma/hca/*.c'],
     'codec': ['hw/rdma/virtio/codec*.c', 'hw/rdma/virtio/cmd-*.c',
-              'hw/rdma/virtio/cq-slots.c'],
+              'hw/rdma/virtio/cq-direct.c'],
     'pvrdma': ['hw/rdma/pvrdma/*.c'],
     'net-roce': ['hw/rdma/virtio-net-roce/*.c'],
 }

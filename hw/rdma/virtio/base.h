@@ -148,7 +148,7 @@ void virtio_rdma_extensions_start(VirtIORdma *s);
 /* Fill it in from the current port. This does not notify the driver. */
 void virtio_rdma_config_update(VirtIORdma *s);
 
-/* ring.c: virtqueues */
+/* vq.c: virtqueues */
 
 /* Undo the last virtqueue_pop(), also of a chain of a packed ring. */
 void virtio_rdma_vq_unpop(VirtIORdma *s, VirtQueue *vq,

@@ -40,7 +40,7 @@ static int check_cqn(VirtIORdma *s, uint32_t cqn, const void *req)
 static const VirtIORdmaCqOps *cq_ops_of(uint32_t flags)
 {
     return flags & VIRTIO_RDMA_CQ_EVENTS ? &virtio_rdma_eq_ops :
-           flags & VIRTIO_RDMA_CQ_DIRECT ? &virtio_rdma_cq_slots_ops
+           flags & VIRTIO_RDMA_CQ_DIRECT ? &virtio_rdma_cq_direct_ops
                                          : &virtio_rdma_cq_vq_ops;
 }
 

@@ -121,7 +121,7 @@ static inline VirtIORdmaCq *virtio_rdma_cq(RdmaHcaCq *cq)
 }
 
 /*
- * The operations of the forms of CQs: virtqueues (cq-vq.c), slots (cq-slots.c)
+ * The operations of the forms of CQs: virtqueues (cq-vq.c), slots (cq-direct.c)
  * and event queues (eq.c). Other files do not test the form of a CQ.
  */
 typedef struct VirtIORdmaCqOps {
@@ -148,7 +148,7 @@ typedef struct VirtIORdmaCqOps {
 } VirtIORdmaCqOps;
 
 extern const VirtIORdmaCqOps virtio_rdma_cq_vq_ops;
-extern const VirtIORdmaCqOps virtio_rdma_cq_slots_ops;
+extern const VirtIORdmaCqOps virtio_rdma_cq_direct_ops;
 /* Event queues, in eq.c */
 extern const VirtIORdmaCqOps virtio_rdma_eq_ops;
 
@@ -224,7 +224,7 @@ void virtio_rdma_ioeventfd_stop(VirtIODevice *vdev);
 void virtio_rdma_qp_set_notifiers(VirtIORdma *s, uint32_t qpn, bool assign);
 void virtio_rdma_srq_set_notifier(VirtIORdma *s, uint32_t srqn, bool assign);
 
-/* cq-slots.c: completion queues without a virtqueue */
+/* cq-direct.c: completion queues without a virtqueue */
 
 /*
  * The page list of a direct queue, as the command @cmd describes it.
@@ -294,7 +294,7 @@ void virtio_rdma_cq_backlog_clear(VirtIORdmaCq *cq);
 void virtio_rdma_cq_forget_qp(RdmaHca *hca, RdmaHcaCq *core,
                               const RdmaHcaQp *qp);
 
-/* wq-slots.c: work queues without a virtqueue */
+/* wq-direct.c: work queues without a virtqueue */
 
 /*
  * Can @qp, whose attributes and sizes of slots are set, be a direct QP in this

@@ -154,7 +154,7 @@ static int resize(VirtIORdma *s, VirtIORdmaCq *cq,
     return 0;
 }
 
-const VirtIORdmaCqOps virtio_rdma_cq_slots_ops = {
+const VirtIORdmaCqOps virtio_rdma_cq_direct_ops = {
     .core.complete = complete,
     .max_cqe = max_cqe,
     .take_arm = take_arm,
@@ -165,5 +165,5 @@ void virtio_rdma_direct_cq_start(VirtIORdmaCq *cq)
 {
     rdma_hca_cursor_init(&cq->slots, &cq->pages, 1);
     cq->counters = rdma_hca_extents_first(&cq->pages);
-    cq->core.ops = &virtio_rdma_cq_slots_ops.core;
+    cq->core.ops = &virtio_rdma_cq_direct_ops.core;
 }

@@ -316,7 +316,7 @@ static void drain(RdmaHca *hca, RdmaHcaWq *wq, uint32_t n)
     }
 }
 
-static const RdmaHcaWqOps slots_ops = {
+static const RdmaHcaWqOps direct_ops = {
     .depth = depth,
     .take = take,
     .put_back = put_back,
@@ -338,7 +338,7 @@ static void start(RdmaHcaWq *wq, VirtIORdmaWq *form,
 {
     VirtIORdmaSlots *slots = &form->slots;
 
-    wq->ops = &slots_ops;
+    wq->ops = &direct_ops;
     wq->opaque = form;
     rdma_hca_cursor_init(&slots->at, pages, base);
     slots->producer = rdma_hca_extents_first(pages) + producer;
