@@ -9,7 +9,7 @@
 #include "hw/virtio/virtio-rdma-series.h"
 #include "vmstate.h"
 
-/* serve.c: virtqueues and doorbells */
+/* serve.c: virtqueues */
 
 /*
  * Tell the core whether the backend may run: the VM runs, @status has

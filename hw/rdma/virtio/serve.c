@@ -1,20 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The handlers of virtqueues and doorbells, and the guest interface's part of
- * the bottom half
+ * The handlers of virtqueues, and the guest interface's part of the bottom half
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"
-#include "qemu/main-loop.h"
-#include "qemu/timer.h"
-#include "trace.h"
 #include "device.h"
-
-/*
- * Doorbells this close together mean back-to-back posts: replies of peers take
- * longer, unless the peer is in this guest.
- */
-#define RING_IN_A_ROW_NS (25 * SCALE_US)
 
 /* Write the backlog of a CQ, or events. If the CQ fails, its QPs fail, too. */
 static void flush_cq(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget)
@@ -153,64 +143,5 @@ void virtio_rdma_handle_wq(VirtIODevice *vdev, VirtQueue *vq)
 
     if (wq && virtio_rdma_active(s)) {
         rdma_hca_ring(&s->hca, wq);
-    }
-}
-
-/*
- * Store the time of this doorbell in *@rung_at. Returns whether the last one
- * was less than RING_IN_A_ROW_NS ago.
- */
-static bool note_doorbell(int64_t *rung_at)
-{
-    int64_t now = get_clock();
-    int64_t before = *rung_at;
-
-    *rung_at = now;
-    return now - before < RING_IN_A_ROW_NS;
-}
-
-/*
- * At the first doorbell the vCPU thread sends at once, because the main loop
- * may sleep. For later doorbells in a row the main loop sends, in parallel to
- * the vCPU.
- */
-static void ring_direct_qp(VirtIORdma *s, VirtIORdmaQp *vqp)
-{
-    RdmaHcaQp *qp = &vqp->core;
-
-    if (!rdma_hca_enter_to_kick(&s->hca)) {
-        rdma_hca_qp_schedule(&s->hca, qp);
-        return;
-    }
-    if (note_doorbell(&s->shadows[vqp->doorbell].rung_at)) {
-        virtio_rdma_shadow_wake(s, vqp->doorbell);
-    }
-    rdma_work_pay(&s->hca.kick_budget, RDMA_WORK_POLL);
-    if (!qp->srq && qp->rq.ops->wake(&s->hca, &qp->rq)) {
-        rdma_backend_kick(s->hca.backend, RDMA_RQ, qp->init.qpn);
-    }
-    rdma_hca_kick(&s->hca, &qp->sq,
-                  !note_doorbell(&vqp->rung_at) && !qp->sq.count);
-    /* This may end the QP and the device, so do not use them after it. */
-    rdma_hca_leave(&s->hca);
-}
-
-void virtio_rdma_doorbell(VirtIORdma *s, uint32_t page, uint32_t value)
-{
-    uint32_t id = value & ~VIRTIO_RDMA_DOORBELL_SRQ;
-    bool is_srq = value & VIRTIO_RDMA_DOORBELL_SRQ;
-    /* A process that rings for a queue of another one has no effect. */
-    VirtIORdmaQp *qp = is_srq ? NULL : virtio_rdma_direct_qp_at(s, page, id);
-    VirtIORdmaSrq *srq = is_srq ? virtio_rdma_direct_srq_at(s, page, id)
-                                : NULL;
-
-    if (!virtio_rdma_active(s) || (!qp && !srq)) {
-        return;
-    }
-    trace_virtio_rdma_doorbell(s, page, is_srq, id);
-    if (qp) {
-        ring_direct_qp(s, qp);
-    } else {
-        rdma_hca_ring(&s->hca, &srq->core.wq);
     }
 }
