@@ -50,6 +50,7 @@ int main(int argc, char **argv)
     qrdma_add_tests("virtio-rdma/life/", lifecycle_tests);
     qrdma_add_tests("virtio-rdma/random/", random_tests);
     qrdma_add_tests("virtio-rdma/realize/", realize_tests);
+    qrdma_add_tests("virtio-rdma/features/", features_tests);
     add_flavour_tests();
     qrdma_add_tests("/virtio-rdma/turn/", turn_tests);
     qrdma_add_tests("/virtio-rdma/", nested_tests);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * virtio-rdma: identification, feature bits and configuration space.
+ * virtio-rdma: identification and configuration space
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -42,21 +42,6 @@ static void test_pci_identity(void)
     g_assert_cmphex(qpci_config_readw(pdev, PCI_CLASS_DEVICE), ==, 0x0280);
     /* modern only */
     g_assert_cmphex(qpci_config_readb(pdev, PCI_REVISION_ID), >=, 1);
-}
-
-static void test_offered_features(void)
-{
-    QRdma *d = test_device_reset();
-    uint64_t offered = qvirtio_get_features(&d->pci->vdev);
-
-    g_assert_true(offered & QRDMA_F(VIRTIO_F_VERSION_1));
-    g_assert_true(offered & QRDMA_F(VIRTIO_F_RING_RESET));
-    /* All features of the spec except F_HOST_NUMBERS, and nothing else */
-    g_assert_cmphex(offered & 0xffffff, ==,
-                    QRDMA_F(VIRTIO_RDMA_F_VERSION_1) |
-                    QRDMA_F(VIRTIO_RDMA_F_DIRECT) |
-                    QRDMA_F(VIRTIO_RDMA_F_FLUSH) |
-                    QRDMA_F(VIRTIO_RDMA_F_ATOMIC_WRITE));
 }
 
 static void test_reads_of_any_size_at_any_offset(void)
@@ -182,7 +167,6 @@ static void test_writes_are_ignored(void)
 
 const QRdmaTest config_tests[] = {
     { "pci-identity", test_pci_identity },
-    { "offered-features", test_offered_features },
     { "reads-of-any-size-at-any-offset", test_reads_of_any_size_at_any_offset },
     { "reads-past-the-end", test_reads_past_the_end },
     { "values", test_values },

@@ -146,6 +146,16 @@ TestPair test_pair_on(QRdma *d, RdmaQpType type, uint32_t cqe,
     return t;
 }
 
+void test_write(TestPair *t)
+{
+    RdmaSge sge = qrdma_sge(t->mr_a, 0, 5000);
+
+    qrdma_mr_fill(t->mr_a, 0, 5000, 7);
+    qrdma_post_expect(t->a, qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 4, &sge, t->mr_b,
+                                          0), RDMA_WC_SUCCESS);
+    qrdma_mr_check(t->mr_b, 0, 5000, 7);
+}
+
 void test_renew_cq_b(TestPair *t)
 {
     uint32_t cqn = t->cq_b->cqn;

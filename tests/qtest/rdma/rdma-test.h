@@ -64,6 +64,8 @@ TestPair test_loopback_pair(RdmaQpType type, const QRdmaPath *path);
 TestPair test_pair_on(QRdma *d, RdmaQpType type, uint32_t cqe,
                       const QRdmaPath *path);
 
+/* A WRITE of QP a that is larger than a packet succeeds. */
+void test_write(TestPair *t);
 /* Another CQ with the number of cq_b, and another QP b, connected */
 void test_renew_cq_b(TestPair *t);
 /* Put both QPs in RESET, and drop completions that are left. */
@@ -105,6 +107,7 @@ extern const QRdmaTest direct_srq_tests[];
 extern const QRdmaTest direct_tests[];
 extern const QRdmaTest direct_recv_tests[];
 extern const QRdmaTest object_tests[];
+extern const QRdmaTest features_tests[];
 extern const QRdmaTest mcast_tests[];
 void add_memory_tests(void);
 extern const QRdmaTest mw_tests[];

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * virtio-rdma: properties that cannot be met are refused in plain words.
+ * virtio-rdma: properties that cannot be met are refused in plain words, and
+ * limits are as the properties say. features-test.c has the feature bits.
  */
 #include "qemu/osdep.h"
-#include "qapi/error.h"
 #include "qemu/bswap.h"
 #include "qobject/qdict.h"
-#include "qobject/qjson.h"
 #include "qobject/qlist.h"
 #include "rdma-test.h"
 
@@ -191,41 +190,20 @@ static void test_smallest_and_largest_device(void)
     qrdma_host_stop(host);
 }
 
-static QRdma *plug_json(const char *json)
-{
-    g_autoptr(QDict) args = qobject_to(QDict, qobject_from_json(json,
-                                                                &error_abort));
-
-    host_start();
-    qtest_qmp_device_add_qdict(host->qts, "virtio-rdma-pci", args);
-    return qrdma_open(host, QPCI_DEVFN(5, 0));
-}
-
-static QRdma *plug(const char *props)
-{
-    g_autofree char *json = g_strdup_printf(
-        "{'id': 'rdma', 'netdev': 'n0', 'addr': '5', 'max-qp': 8, "
-        "'max-cq': 4, %s}", props);
-
-    return plug_json(json);
-}
-
 static void test_default_limits(void)
 {
     static const struct {
         const char *props;
         uint32_t max_qp, max_qp_direct, max_cq, max_cq_direct;
     } cases[] = {
-        { "'direct': true", 128, 4096, 128, 8192 },
-        { "'direct': false", 128, 0, 128, 0 },
-        { "'version-1': false", 128, 0, 128, 0 },
-        { "'direct': false, 'max-qp': 200, 'max-cq': 200", 200, 0, 200, 0 },
+        { "direct=on", 128, 4096, 128, 8192 },
+        { "direct=off", 128, 0, 128, 0 },
+        { "version-1=off", 128, 0, 128, 0 },
+        { "direct=off,max-qp=200,max-cq=200", 200, 0, 200, 0 },
     };
 
     for (int i = 0; i < ARRAY_SIZE(cases); i++) {
-        g_autofree char *json = g_strdup_printf(
-            "{'id': 'rdma', 'netdev': 'n0', 'addr': '5', %s}", cases[i].props);
-        QRdma *d = plug_json(json);
+        QRdma *d = test_own_device("id=rdma,%s", cases[i].props);
         struct virtio_rdma_config c;
 
         qrdma_get_config(d, &c);
@@ -235,74 +213,11 @@ static void test_default_limits(void)
         g_assert_cmpuint(le32_to_cpu(c.max_cq), ==, cases[i].max_cq);
         g_assert_cmpuint(le32_to_cpu(c.max_cq_direct), ==,
                          cases[i].max_cq_direct);
-        g_assert_cmpuint(qrdma_qom_get(host->qts, "/machine/peripheral/rdma",
-                                       "vectors"), ==, cases[i].max_cq + 3);
-        qrdma_close(d);
-        qrdma_host_stop(host);
+        g_assert_cmpuint(qrdma_qom_get(d->host->qts,
+                                       "/machine/peripheral/rdma", "vectors"),
+                         ==, cases[i].max_cq + 3);
+        qrdma_host_stop(d->host);
     }
-}
-
-static void check_write(TestPair *t)
-{
-    RdmaSge sge = qrdma_sge(t->mr_a, 0, 5000);
-
-    qrdma_mr_fill(t->mr_a, 0, 5000, 7);
-    qrdma_post_expect(t->a, qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 4, &sge, t->mr_b,
-                                          0), RDMA_WC_SUCCESS);
-    qrdma_mr_check(t->mr_b, 0, 5000, 7);
-}
-
-#define ALL_BITS (QRDMA_F(VIRTIO_RDMA_F_VERSION_1 + 1) - 1)
-/* All that the device of plug() may offer */
-#define OFFERED (QRDMA_F(VIRTIO_RDMA_F_VERSION_1) | \
-                 QRDMA_F(VIRTIO_RDMA_F_DIRECT) | \
-                 QRDMA_F(VIRTIO_RDMA_F_FLUSH) | \
-                 QRDMA_F(VIRTIO_RDMA_F_ATOMIC_WRITE))
-/* Drivers of version 0.9 accept any of these, with other meanings. */
-#define BITS_0_9 (QRDMA_F(23) - 1)
-
-/* The properties that turn bits off, and the bits that are left */
-static void test_without_features(void)
-{
-    static const struct {
-        const char *props;
-        uint64_t bits;
-    } cases[] = {
-        { "'direct': true", OFFERED },
-        { "'direct': false", OFFERED & ~QRDMA_F(VIRTIO_RDMA_F_DIRECT) },
-        { "'version-1': false", 0 },
-        { "'version-1': false, 'direct': true", 0 },
-    };
-
-    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
-        QRdma *d = plug(cases[i].props);
-        TestPair t;
-
-        g_assert_cmphex(qvirtio_get_features(&d->pci->vdev) & ALL_BITS, ==,
-                        cases[i].bits);
-        qrdma_start(d, QRDMA_RFC_FEATURES | cases[i].bits, 0);
-        t = test_pair_on(d, RDMA_QPT_RC, 64, NULL);
-        check_write(&t);
-        qrdma_host_stop(host);
-    }
-}
-
-/* Fields after the RFC's read as 0. */
-static void test_config_of_the_rfc(void)
-{
-    QRdma *d = plug("'version-1': false");
-    struct virtio_rdma_config c, plain = {};
-
-    qrdma_get_config(d, &c);
-    g_assert_cmpuint(le32_to_cpu(c.max_inline_data), ==, 512);
-    c.max_inline_data = 0;
-    g_assert_cmpmem(c.mac, sizeof(c) - offsetof(typeof(c), mac), plain.mac,
-                    sizeof(c) - offsetof(typeof(c), mac));
-    g_assert_cmpuint(c.max_mw, ==, 0);
-    g_assert_cmpuint(c.max_mcast_grp, ==, 0);
-    g_assert_cmpuint(c.max_mcast_qp_attach, ==, 0);
-    g_assert_cmpuint(c.max_total_mcast_qp_attach, ==, 0);
-    qrdma_host_stop(host);
 }
 
 static QList *list_properties(const char *type)
@@ -367,18 +282,18 @@ static void test_limits_of_0(void)
         const char *prop;
         uint8_t commands[4];
     } cases[] = {
-        { "'max-srq': 0", { VIRTIO_RDMA_CMD_CREATE_SRQ,
-                            VIRTIO_RDMA_CMD_MODIFY_SRQ,
-                            VIRTIO_RDMA_CMD_QUERY_SRQ,
-                            VIRTIO_RDMA_CMD_DESTROY_SRQ } },
-        { "'max-mw': 0", { VIRTIO_RDMA_CMD_ALLOC_MW,
-                           VIRTIO_RDMA_CMD_DEALLOC_MW } },
-        { "'max-mcast-grp': 0", { VIRTIO_RDMA_CMD_ATTACH_MCAST,
-                                  VIRTIO_RDMA_CMD_DETACH_MCAST } },
+        { "max-srq=0", { VIRTIO_RDMA_CMD_CREATE_SRQ,
+                         VIRTIO_RDMA_CMD_MODIFY_SRQ,
+                         VIRTIO_RDMA_CMD_QUERY_SRQ,
+                         VIRTIO_RDMA_CMD_DESTROY_SRQ } },
+        { "max-mw=0", { VIRTIO_RDMA_CMD_ALLOC_MW,
+                        VIRTIO_RDMA_CMD_DEALLOC_MW } },
+        { "max-mcast-grp=0", { VIRTIO_RDMA_CMD_ATTACH_MCAST,
+                               VIRTIO_RDMA_CMD_DETACH_MCAST } },
     };
 
     for (int i = 0; i < ARRAY_SIZE(cases); i++) {
-        QRdma *d = plug(cases[i].prop);
+        QRdma *d = test_own_device("max-qp=8,max-cq=4,%s", cases[i].prop);
         QRdmaMw mw = { .dev = d };
         struct virtio_rdma_config c;
         bool srq = i != 0, has_mw = i != 1, mcast = i != 2;
@@ -406,7 +321,7 @@ static void test_limits_of_0(void)
             }
         }
         t = test_pair_on(d, RDMA_QPT_RC, 64, NULL);
-        check_write(&t);
+        test_write(&t);
         if (!srq) {
             RdmaQpInitAttr init = {
                 .pdn = t.pd->pdn,
@@ -424,129 +339,7 @@ static void test_limits_of_0(void)
                                                  RDMA_ACCESS_REMOTE_READ),
                               RDMA_WC_LOC_QP_OP_ERR);
         }
-        qrdma_host_stop(host);
-    }
-}
-
-/* Does the device accept a driver with these features? */
-static bool takes_features(QRdma *d, uint64_t features)
-{
-    QVirtioDevice *vdev = &d->pci->vdev;
-    uint8_t status = VIRTIO_CONFIG_S_ACKNOWLEDGE | VIRTIO_CONFIG_S_DRIVER;
-
-    qrdma_reset(d);
-    vdev->bus->set_status(vdev, status);
-    vdev->bus->set_features(vdev, features);
-    status |= VIRTIO_CONFIG_S_FEATURES_OK;
-    vdev->bus->set_status(vdev, status);
-    return vdev->bus->get_status(vdev) == status;
-}
-
-/* All other bits add to version 1. */
-static void test_bits_without_version_1(void)
-{
-    static const unsigned bits[] = {
-        VIRTIO_RDMA_F_DIRECT, VIRTIO_RDMA_F_FLUSH, VIRTIO_RDMA_F_ATOMIC_WRITE,
-    };
-    QRdma *d = plug("'direct': true");
-
-    for (int i = 0; i < ARRAY_SIZE(bits); i++) {
-        g_assert_false(takes_features(d, QRDMA_RFC_FEATURES |
-                                         QRDMA_F(bits[i])));
-        g_assert_true(takes_features(d, QRDMA_FEATURES | QRDMA_F(bits[i])));
-    }
-    qrdma_start(d, QRDMA_RFC_FEATURES, 0);
-    qrdma_alloc_pd(d);
-    qrdma_host_stop(host);
-}
-
-/* The driver has the RFC's device if it knows none of the bits offered. */
-static void test_driver_of_version_0_9(void)
-{
-    static const struct {
-        const char *props;
-        bool taken;
-    } cases[] = {
-        { "'direct': true", false },
-        { "'direct': false", false },
-        { "'version-1': false", true },
-    };
-
-    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
-        QRdma *d = plug(cases[i].props);
-        uint64_t offered = qvirtio_get_features(&d->pci->vdev);
-
-        g_assert_cmpint(takes_features(d, QRDMA_RFC_FEATURES |
-                                          (offered & BITS_0_9)), ==,
-                        cases[i].taken);
-        qrdma_host_stop(host);
-    }
-}
-
-/* Set other features although the device is in use. */
-static void change_features(QRdma *d, uint64_t features)
-{
-    QVirtioDevice *vdev = &d->pci->vdev;
-    uint8_t status = vdev->bus->get_status(vdev);
-
-    vdev->bus->set_status(vdev, status & ~VIRTIO_CONFIG_S_FEATURES_OK);
-    vdev->bus->set_features(vdev, features);
-    g_assert_cmphex(vdev->bus->get_status(vdev), ==,
-                    status & ~VIRTIO_CONFIG_S_FEATURES_OK);
-}
-
-/* Bits without version 1 have no effect on a driver that goes on. */
-static void test_refused_driver_goes_on(void)
-{
-    const uint64_t others = OFFERED & ~QRDMA_F(VIRTIO_RDMA_F_VERSION_1);
-    QRdma *d = plug("'direct': true");
-    struct virtio_rdma_create_qp_req req;
-    struct virtio_rdma_create_qp_rsp rsp;
-    TestPair t;
-
-    qrdma_start(d, QRDMA_RFC_FEATURES, 0);
-    change_features(d, QRDMA_RFC_FEATURES | others);
-    t = test_pair_on(d, RDMA_QPT_RC, 64, NULL);
-    check_write(&t);
-    req = (struct virtio_rdma_create_qp_req) {
-        .pdn = cpu_to_le32(t.pd->pdn),
-        .qp_type = RDMA_QPT_RC,
-        .send_cqn = cpu_to_le32(t.cq_a->cqn),
-        .recv_cqn = cpu_to_le32(t.cq_a->cqn),
-        .flags = cpu_to_le32(VIRTIO_RDMA_QP_DIRECT),
-    };
-    assert_status(qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_QP, &req, sizeof(req),
-                            &rsp, sizeof(rsp.qpn)), ERR);
-    assert_status(qrdma_set_shadow(d, 1, qrdma_alloc(d, 4096)), ERR);
-    qrdma_post_expect(t.a, qrdma_wr(RDMA_WR_FLUSH, 5, NULL),
-                      RDMA_WC_LOC_QP_OP_ERR);
-    qrdma_host_stop(host);
-}
-
-/*
- * A device with iommu_platform offers ACCESS_PLATFORM, and refuses drivers that
- * do not accept it (virtio 1.2, 6.2). flavour-test.c has an IOMMU.
- */
-static void test_iommu_platform(void)
-{
-    const uint64_t bit = QRDMA_F(VIRTIO_F_IOMMU_PLATFORM);
-
-    for (int on = 0; on < 2; on++) {
-        TestPair t;
-        QRdma *d;
-
-        host_start();
-        qtest_qmp_device_add(host->qts, "virtio-rdma-pci", "iommu",
-                             "{'netdev': 'n0', 'addr': '5', 'max-qp': 8, "
-                             "'max-cq': 4, 'iommu_platform': %i}", on);
-        d = qrdma_open(host, QPCI_DEVFN(5, 0));
-        g_assert_cmphex(qvirtio_get_features(&d->pci->vdev) & bit, ==,
-                        on ? bit : 0);
-        g_assert_cmpint(takes_features(d, QRDMA_FEATURES), ==, !on);
-        qrdma_start(d, QRDMA_FEATURES | (on ? bit : 0), 0);
-        t = test_pair_on(d, RDMA_QPT_RC, 64, NULL);
-        check_write(&t);
-        qrdma_host_stop(host);
+        qrdma_host_stop(d->host);
     }
 }
 
@@ -578,14 +371,8 @@ const QRdmaTest realize_tests[] = {
       test_refused_device_leaves_the_netdev_free },
     { "smallest-and-largest-device", test_smallest_and_largest_device },
     { "default-limits", test_default_limits },
-    { "without-features", test_without_features },
-    { "config-of-the-rfc", test_config_of_the_rfc },
-    { "bits-without-version-1", test_bits_without_version_1 },
-    { "driver-of-version-0-9", test_driver_of_version_0_9 },
-    { "refused-driver-goes-on", test_refused_driver_goes_on },
     { "properties-are-listed", test_properties_are_listed },
     { "limits-of-0", test_limits_of_0 },
-    { "iommu-platform", test_iommu_platform },
     { "mac-comes-from-the-paired-nic", test_mac_comes_from_the_paired_nic },
     {}
 };
