@@ -260,7 +260,6 @@ static void post_bad(RdmaVerbs *v, VerbsQp *qp, VerbsWqe *wqe,
         return;
     }
     wqe->status = status;
-    /* The host fails the request in its turn, after those before it. */
     if (qp->init.qp_type != RDMA_QPT_UD &&
         verbs_post_empty(qp, verbs_wq_next_wr_id(qp, RDMA_SQ), NULL, true)) {
         verbs_wq_push(&qp->sq);
@@ -280,8 +279,9 @@ int verbs_post_send(RdmaVerbs *v, VerbsQp *qp, const RdmaSendWr *wr)
     VerbsWqe *wqe;
     int ret = 0;
 
+    /* A bad request fails even if its datagram would be lost. */
     if (qp->init.qp_type == RDMA_QPT_UD && !flushed &&
-        wr->status == RDMA_WC_SUCCESS) {
+        wr->status == RDMA_WC_SUCCESS && has_opcode(RDMA_QPT_UD, wr->opcode)) {
         ret = verbs_ah_get(v, qp, &wr->wr.ud.av, &ah);
         if (ret == -EAGAIN) {
             return ret;

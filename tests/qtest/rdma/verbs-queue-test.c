@@ -325,6 +325,20 @@ static void test_lost_after_unsignalled(void)
     check_state(p.a, RDMA_QPS_RTS);
 }
 
+/* The address does not hide that UD has no such request. */
+static void test_bad_opcode_to_a_lost_address(void)
+{
+    g_autoptr(Verbs) v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
+    RdmaSendWr wr = lost_wr(&p, 1, true);
+
+    fake_verbs_tell(v->fake, "fail create_ah EHOSTUNREACH times 0");
+    qrdma_post_expect(p.a, wr, RDMA_WC_SUCCESS);
+    wr.opcode = RDMA_WR_SEND_WITH_INV;
+    qrdma_post_expect(p.a, wr, RDMA_WC_LOC_QP_OP_ERR);
+    check_state(p.a, RDMA_QPS_SQE);
+}
+
 /* The number of address handles is limited: queues wait for one. */
 static void test_many_addresses(void)
 {
@@ -587,6 +601,7 @@ const QRdmaTest verbs_queue_tests[] = {
     { "lost-after-sent-and-lost", test_lost_after_sent_and_lost },
     { "bad-after-sent-and-lost", test_bad_after_sent_and_lost },
     { "lost-after-unsignalled", test_lost_after_unsignalled },
+    { "bad-opcode-to-lost-address", test_bad_opcode_to_a_lost_address },
     { "many-addresses", test_many_addresses },
     { "qkey-of-the-qp", test_qkey_of_the_qp },
     { "completions-during-resize", test_completions_during_resize },
