@@ -75,7 +75,7 @@ typedef struct VerbsMr {
     struct ibv_mr *mr;
     struct ibv_mw *mw;
     RdmaMwType mw_type;
-    uint32_t bound_lkey;            /* of the region in the last bind */
+    uint32_t bound_lkey;            /* of the region in the last bind posted */
     struct VerbsMr *replacement;    /* made by the MODIFY in progress */
 } VerbsMr;
 
