@@ -279,13 +279,17 @@ def keep(place, plan, report):
         os.dup2(fd, to)
     keeper, is_up = Keeper(place, plan), threading.Event()
 
-    def stop(*_):
-        ends = keeper.stop.is_set()
-        keeper.stop.set()
-        if not is_up.is_set() and not ends:
+    interrupted = False
+
+    def interrupt(*_):
+        """Raise once. Event.set() could wait for a lock that the interrupted
+        thread holds."""
+        nonlocal interrupted
+        if not interrupted and not keeper.stop.is_set():
+            interrupted = True
             raise LabError('interrupted')
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, stop)
+        signal.signal(number, interrupt)
 
     def watch():
         """End the boot when the process that waits for it ends."""
@@ -305,7 +309,8 @@ def keep(place, plan, report):
         keeper.stop.set()
         if not isinstance(e, LabError):
             traceback.print_exc()
-        report.send(error=str(e) or type(e).__name__)
+        if not is_up.is_set():
+            report.send(error=str(e) or type(e).__name__)
     finally:
         keeper.end()
         place.leave()
