@@ -22,8 +22,9 @@
 static bool check_id(RdmaHca *hca, const char *id, Error **errp)
 {
     if (strlen(id) > MAX_ID_LEN || !id_wellformed(id)) {
-        error_setg(errp, "The ID of a fault has 1 to %d letters, digits, '-', "
-                   "'.' and '_', and begins with a letter", MAX_ID_LEN);
+        error_setg(errp, "id=\"%.64s\": expected 1 to %d letters, digits, "
+                   "'-', '.' and '_', of which the first is a letter", id,
+                   MAX_ID_LEN);
         return false;
     }
     if (rdma_hca_fault_find(hca, id)) {
@@ -249,8 +250,8 @@ void qmp_rdma_fault_remove(const char *device, const char *id, Error **errp)
     if (f) {
         rdma_hca_fault_remove(hca, f);
     } else if (id) {
-        error_setg(errp, "RDMA device '%s' has no fault '%s'; those that it "
-                   "has are listed by query-rdma-faults", device, id);
+        error_setg(errp, "RDMA device '%s' has no fault '%.64s': "
+                   "query-rdma-faults lists its faults", device, id);
     } else if (hca->faults) {
         QTAILQ_FOREACH_SAFE(f, &hca->faults->list, next, next) {
             rdma_hca_fault_remove(hca, f);

@@ -281,14 +281,15 @@ static RdmaHcaFaults *get_faults(RdmaHca *hca)
     return fs;
 }
 
-static bool block_migration(RdmaHcaFaults *fs, Error **errp)
+static bool block_migration(RdmaHcaFaults *fs, const char *device, Error **errp)
 {
     if (fs->blocker) {
         return true;
     }
-    error_setg(&fs->blocker, "The RDMA device has faults, or completions or a "
-               "command that a fault delays, which do not migrate: use "
-               "rdma-fault-remove, and let the VM run until they are done");
+    error_setg(&fs->blocker, "RDMA device '%s' cannot migrate: it has faults, "
+               "or a fault still delays completions or a command. Use "
+               "rdma-fault-remove, and let the VM run until they are done",
+               device);
     return migrate_add_blocker(&fs->blocker, errp) == 0;
 }
 
@@ -297,7 +298,7 @@ bool rdma_hca_fault_add(RdmaHca *hca, RdmaHcaFault *f, Error **errp)
     RdmaHcaFaults *fs = get_faults(hca);
     RdmaHcaQp *qp;
 
-    if (!block_migration(fs, errp)) {
+    if (!block_migration(fs, f->spec->device, errp)) {
         return false;
     }
     QTAILQ_INSERT_TAIL(&fs->list, f, next);

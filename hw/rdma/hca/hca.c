@@ -27,8 +27,8 @@ void rdma_hca_init(RdmaHca *hca, const RdmaHcaOps *ops, Object *owner,
 }
 
 /*
- * Peers see the numbers of these objects. Random numbers keep a peer of one
- * guest from guessing those of another guest.
+ * Peers see the numbers of these objects. After each reset the numbers count up
+ * from a random one, so a peer cannot know the first numbers of another guest.
  */
 static void randomize_numbers(RdmaHca *hca)
 {

@@ -157,7 +157,10 @@ bool rdma_hca_set_running(RdmaHca *hca, bool running, bool ready)
     if (running) {
         hca->may_dma = true;
     } else if (!ready && hca->may_dma) {
-        /* In a stopped VM @running was false before @ready became false. */
+        /*
+         * In a stopped VM @running is false already, so test @may_dma, not
+         * @changed.
+         */
         hca->may_dma = false;
         hca->bc->set_run_state(hca->backend, RDMA_RUN_NO_DMA);
     }
@@ -196,7 +199,7 @@ static void hca_bh(void *opaque)
         return;
     }
     if (!hca->ctx) {
-        /* A doorbell that found no budget left has scheduled this. */
+        /* A doorbell that found no budget left may have scheduled this. */
         hca->kick_budget = RDMA_TURN_BUDGET;
     }
     if (rdma_hca_busy(hca)) {

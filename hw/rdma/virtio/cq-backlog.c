@@ -44,7 +44,7 @@ bool virtio_rdma_cq_backlog_add(VirtIORdmaCq *cq, const VirtIORdmaCqe *cqe)
     }
     if (cq->backlog_head + cq->n_backlog ==
         cq->backlog->len * BACKLOG_BLOCK) {
-        /* The guest chooses the size, so a failure must not abort QEMU. */
+        /* The guest chooses the number of blocks: a failure must not abort. */
         block = g_try_new(VirtIORdmaCqe, BACKLOG_BLOCK);
         if (!block) {
             return false;

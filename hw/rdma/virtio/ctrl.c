@@ -12,7 +12,7 @@
 /* What a device must have for a command */
 typedef enum Need {
     NEED_NOTHING,                   /* the command is one of the RFC's */
-    NEED_V1,                        /* F_VERSION_1, as all that follow */
+    NEED_V1,                        /* F_VERSION_1, like all values below */
     NEED_SRQS,
     NEED_MWS,
     NEED_MCAST,
@@ -26,7 +26,7 @@ typedef struct Command {
     const char *name;
     VirtIORdmaHandler *handler;     /* NULL: @destroy */
     /* Bytes without those of command and status */
-    uint16_t req_min;               /* later ones may be missing: 0 */
+    uint16_t req_min;               /* missing later bytes read as 0 */
     uint16_t rsp_size;              /* with less room the command fails */
     Need need;
     /* A verb for the object whose number is the request */
@@ -249,9 +249,9 @@ static int execute(VirtIORdma *s, const VirtQueueElement *elem, uint8_t *cmd,
         return -ENOTSUP;
     }
     if (len - 1 < req_min(s, *cmd) || room - 1 < rsp_size(s, *cmd)) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %s has %zu request and "
-                      "%zu response bytes, less than %zu or %zu\n",
-                      cmd_name(*cmd), len - 1, room - 1, req_min(s, *cmd),
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %s: %zu request bytes "
+                      "(need %zu), room for %zu response bytes (need %zu)\n",
+                      cmd_name(*cmd), len - 1, req_min(s, *cmd), room - 1,
                       rsp_size(s, *cmd));
         return -EINVAL;
     }

@@ -263,9 +263,9 @@ static void ring(RdmaHca *hca, RdmaHcaWq *wq, bool alone)
 }
 
 /*
- * The queue is empty. Returns whether to poll it in the next turn: an SQ that
- * had @rescan_threshold WQEs since it was last empty, and then until
- * poll-max-ns have passed. Starts the next count.
+ * The queue is empty. Returns whether to poll it in the next turn. That is so
+ * for an SQ that had at least @rescan_threshold WQEs since it was last empty,
+ * and then for poll-max-ns. Restarts the count.
  */
 static bool plan_rescan(VirtIORdma *s, RdmaHcaWq *wq)
 {

@@ -38,9 +38,9 @@ static void test_refusals(NetKind kind)
         { "'id': 'f'", "kind" },
         { "'id': 'f', 'kind': 'nosuch'", "nosuch" },
         { "'kind': 'qp-fatal'", "id" },
-        { "'id': '', 'kind': 'qp-fatal'", "ID" },
-        { "'id': '0f', 'kind': 'qp-fatal'", "begins with a letter" },
-        { "'id': 'f f', 'kind': 'qp-fatal'", "letters" },
+        { "'id': '', 'kind': 'qp-fatal'", "id=\"\"" },
+        { "'id': '0f', 'kind': 'qp-fatal'", "the first is a letter" },
+        { "'id': 'f f', 'kind': 'qp-fatal'", "id=\"f f\"" },
         { "'id': 'there', 'kind': 'qp-fatal'", "'there'" },
         { "'id': 'f2345678901234567890123456789012345678901234567890"
           "12345678901234', 'kind': 'qp-fatal'", "63" },
