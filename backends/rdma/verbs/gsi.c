@@ -3,9 +3,9 @@
  * QP 1, for the connection manager of the guest.
  *
  * It is in the table of QPs, but has no QP of the host, because QP 1 of the
- * port belongs to the host's kernel. A MAD that the guest posts is copied from
- * its memory, checked and sent by umad.c. A MAD that the host receives is
- * copied to the guest's memory.
+ * port belongs to the host's kernel. This file copies a MAD that the guest
+ * posts from its memory, mad.c checks the MAD, and a job sends it (umad.c). A
+ * MAD that the host receives is copied to the guest's memory.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -41,7 +41,7 @@ static bool copy_sge(VerbsGsi *g, const RdmaSge *sge, uint8_t *buf,
                      uint32_t len, bool write)
 {
     RdmaVerbs *v = g->v;
-    /* Registers may act when they are accessed: RAM only */
+    /* Access RAM only: reading a device register may have side effects. */
     const MemTxAttrs ram = { .memory = true };
     VerbsMr *mr = verbs_get(v->mrs, sge->lkey >> 8);
 

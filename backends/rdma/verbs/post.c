@@ -36,7 +36,7 @@ uint32_t verbs_send_room(const VerbsQp *qp)
 
 uint32_t verbs_recv_room(const VerbsQp *qp)
 {
-    /* For QP 1, a MAD that comes pulls the receive that it needs. */
+    /* For QP 1, an arriving MAD pulls its receive. */
     RdmaQpState from = qp->gsi ? RDMA_QPS_ERR : RDMA_QPS_INIT;
 
     return qp->state >= from ? wq_room(qp, &qp->rq) : 0;

@@ -62,10 +62,11 @@ void roce_resp_find_last(RoceQp *qp)
 }
 
 /*
- * May the requester have one more READ or ATOMIC outstanding? It may have as
- * many as there are resources. So the first response of the oldest resource
- * must be complete before another request reuses it. Repeated responses do not
- * matter, because the requester need not wait for them.
+ * May the requester have one more request outstanding that needs an explicit
+ * response? It may have as many as there are resources. So the first response
+ * of the oldest resource must be complete before another request reuses it.
+ * Repeated responses do not matter, because the requester need not wait for
+ * them.
  */
 static bool resource_free(const RoceQp *qp)
 {
@@ -294,8 +295,9 @@ static RoceResource *resource_find(const RoceQp *qp, uint32_t psn,
 }
 
 /*
- * An ACK must not name the PSN of a READ or ATOMIC, because requesters (rxe)
- * conclude that it is complete, although its response may be lost.
+ * An ACK must not name the PSN of a request that needs an explicit response
+ * (READ, atomics, FLUSH, ATOMIC WRITE), because requesters (rxe) conclude that
+ * the request is complete, although its response may be lost.
  */
 uint32_t roce_resp_last_acked(const RoceQp *qp)
 {
