@@ -16,7 +16,7 @@ vrdma_cq_direct_at(const struct vrdma_ring *slots, u32 n)
 {
 	struct virtio_rdma_direct_cqe *cqe = vrdma_ring_slot(slots, n);
 
-	/* Pairs with the device's release of all that is before the number. */
+	/* Pairs with the device's store-release of @number, its last write. */
 	if (le32_to_cpu(virt_load_acquire(&cqe->number)) != n + 1)
 		return NULL;
 	return cqe;
@@ -36,7 +36,7 @@ int vrdma_cq_direct_poll(struct vrdma_cq *cq, int num, struct ib_wc *wc,
 	int n = 0;
 
 	spin_lock_irqsave(&cq->ring->lock, flags);
-	/* The limit is for a device that fills slots again too early. */
+	/* Bound the loop: a faulty device may refill slots too early. */
 	for (start = cq->head;
 	     n < num && cq->head - start < vrdma_ring_slots(cq->ring) &&
 	     (cqe = vrdma_cq_direct_at(cq->ring, cq->head)); cq->head++)
@@ -44,7 +44,7 @@ int vrdma_cq_direct_poll(struct vrdma_cq *cq, int num, struct ib_wc *wc,
 	if (dead && n < num)
 		n += vrdma_flush_cq(cq, num - n, &wc[n]);
 	if (cq->head != start)
-		/* The device may fill slots again that the count includes. */
+		/* Publish the count: the device may refill consumed slots. */
 		virt_store_release(&vrdma_cq_page(cq)->consumer,
 				   cpu_to_le32(cq->head));
 	spin_unlock_irqrestore(&cq->ring->lock, flags);
@@ -105,7 +105,7 @@ static struct vrdma_area *vrdma_cq_direct_alloc(struct vrdma_dev *dev, u32 cqe,
 	return area;
 }
 
-/* Let the process map its CQ, and say how. */
+/* Create the mapping of the CQ, and fill in the response that describes it. */
 static struct vrdma_mmap_entry *
 vrdma_cq_direct_map(struct vrdma_area *area, const struct vrdma_ring *slots,
 		    struct ib_udata *udata,
@@ -151,7 +151,7 @@ static int vrdma_cq_direct_create_cmd(struct vrdma_cq *cq, u32 eqn)
 	cq->cqn = le32_to_cpu(rsp.cqn);
 	if (cq->cqn < dev->num_eqs || cq->cqn >= dev->num_cq ||
 	    vrdma_eqs_find_cq(dev, cq->cqn)) {
-		/* The number names another CQ, so nothing can destroy it. */
+		/* An invalid or used number: the new CQ cannot be destroyed. */
 		vrdma_broken(dev, "CQ %u: the number is not free", cq->cqn);
 		vrdma_wait_stopped(dev);
 		return -EPROTO;
@@ -227,9 +227,9 @@ static void vrdma_cq_direct_clear(struct vrdma_cq *cq)
 }
 
 /*
- * A CQ of the kernel has failed, and no queue pair uses it: have the device
- * replace it by a new one in the same memory, which it has not written to
- * since.
+ * Replace a failed kernel CQ, which no QP uses, by a new one in the same
+ * memory. The device writes nothing to a failed CQ, so the memory can be
+ * cleared first.
  */
 int vrdma_cq_direct_renew(struct vrdma_cq *cq)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Completion queues. A direct one is polled and armed in mapped memory: its
- * slots have the numbers of their completions. The kernel polls and arms
- * others.
+ * Completion queues. A direct one is polled and armed in mapped memory: each
+ * slot holds the number of its completion. The kernel polls and arms others.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -258,8 +257,8 @@ static struct virtio_rdma_cqe_ex *vrdma_cq_cqe(const struct vrdma_cq *cq,
 }
 
 /*
- * Is this a completion of a QP that was reset or destroyed? The kernel marks
- * those that it still has.
+ * Is this a completion of a QP that was reset or destroyed? The kernel sets
+ * qp_num of such completions in its own queue to VIRTIO_RDMA_QPN_NONE.
  */
 static bool vrdma_cq_drops(struct vrdma_qp *qp, const struct ibv_wc *wc)
 {
@@ -344,7 +343,7 @@ static int vrdma_cq_next_mapped(struct vrdma_cq *cq, struct ibv_wc *wc)
 	return 1;
 }
 
-/* POLL_CQ returns the kernel's flags, of which libibverbs has other numbers. */
+/* POLL_CQ returns IB_WC_* flags, whose values differ from IBV_WC_*. */
 static unsigned int vrdma_wc_flags(unsigned int flags)
 {
 	enum { GRH = 1 << 0, WITH_IMM = 1 << 1, WITH_INVALIDATE = 1 << 2 };
