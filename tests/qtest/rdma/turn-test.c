@@ -13,8 +13,9 @@
 #define MESSAGES 30
 
 /*
- * The virtual clock stands still in these tests. A timer that is armed for the
- * present time would fire again and again before anything else runs.
+ * The rest of the work must not depend on a timer: the virtual clock stands
+ * still here, so a timer armed for now would fire forever and starve the
+ * register access.
  */
 static void test_loopback_lets_others_in(void)
 {
@@ -51,7 +52,7 @@ static void test_loopback_lets_others_in(void)
     qrdma_reset(t.dev);
 }
 
-/* As many turns as the device may need to see a kick, and more */
+/* More turns than the device needs to see a kick */
 #define TURNS 4
 
 typedef struct virtio_rdma_reg_user_mr_req RegReq;
@@ -66,7 +67,7 @@ static void kick(QRdma *d)
 }
 
 /* Kick the control queue, and wait until the command is in progress. */
-static void kick_and_look(QRdma *d, const QRdmaWaiting *w)
+static void kick_and_check_pending(QRdma *d, const QRdmaWaiting *w)
 {
     kick(d);
     g_assert_cmphex(qrdma_status_of(w), ==, 0xff);
@@ -98,7 +99,7 @@ static void check_long_registration(QRdma *d)
         qrdma_reap_commands(d, 2);
         g_assert_cmphex(qrdma_status_of(&first), ==, VIRTIO_RDMA_S_OK);
         g_assert_cmphex(qrdma_status_of(&second), ==, VIRTIO_RDMA_S_OK);
-        /* All pages that regions may have are in use, and then free */
+        /* The region uses up max-mr-pages: free it for the next round. */
         mrn = qtest_readl(d->host->qts, first.rsp + 1 + offsetof(MrRsp, mrn));
         assert_status(qrdma_call_void(d, DEREG_MR, &mrn), OK);
     }
@@ -132,7 +133,7 @@ static void test_reset_during_a_long_registration(void)
         QRdma *d = test_device();
         QRdmaWaiting w = qrdma_enqueue_long(qrdma_alloc_pd(d));
 
-        kick_and_look(d, &w);
+        kick_and_check_pending(d, &w);
         if (whole) {
             qrdma_start(d, 0, 0);
         } else {
@@ -151,14 +152,14 @@ static void test_command_changes_during_its_execution(void)
     uint8_t other[] = { VIRTIO_RDMA_CMD_DEREG_MR, 99 };
     uint64_t table;
 
-    kick_and_look(d, &w);
+    kick_and_check_pending(d, &w);
     qrdma_write(d, w.req, other, sizeof(other));
     qrdma_reap_commands(d, 1);
     g_assert_cmphex(qrdma_status_of(&w), ==, VIRTIO_RDMA_S_NOENT);
     check_long_registration(d);
 
     w = qrdma_enqueue_long(qrdma_alloc_pd(d));
-    kick_and_look(d, &w);
+    kick_and_check_pending(d, &w);
     /* Another list, which the device must read from its beginning */
     table = qrdma_alloc(d, 4096);
     qtest_writeq(d->host->qts, table, 0x123);
@@ -170,8 +171,8 @@ static void test_command_changes_during_its_execution(void)
 
 /*
  * The order of completions shows which queue had a turn when, whatever time it
- * takes. Queues that were kicked while the VM was stopped are served from the
- * same turn of the main loop on.
+ * takes. After `cont`, one turn of the main loop starts serving all queues that
+ * were kicked in the stopped VM.
  */
 #define MANY 600
 
@@ -180,7 +181,7 @@ static void stop(QRdma *d)
     qtest_qmp_assert_success(d->host->qts, "{'execute': 'stop'}");
 }
 
-static void go_on(QRdma *d)
+static void resume_vm(QRdma *d)
 {
     qtest_qmp_assert_success(d->host->qts, "{'execute': 'cont'}");
 }
@@ -223,7 +224,7 @@ static void post_quietly(QRdmaQp *qp, const RdmaSendWr *wr)
 }
 
 /* How many of @n completions of the first QP come before the second's? */
-static unsigned first_ones(Sharers *s, unsigned n)
+static unsigned count_first_qp(Sharers *s, unsigned n)
 {
     unsigned before = n;
     RdmaWc wc;
@@ -248,8 +249,8 @@ static void test_full_queues_take_turns(void)
         post_quietly(s.qp[0], &bad);
     }
     post_quietly(s.qp[1], &write);
-    go_on(s.d);
-    g_assert_cmpuint(first_ones(&s, MANY), <, MANY);
+    resume_vm(s.d);
+    g_assert_cmpuint(count_first_qp(&s, MANY), <, MANY);
 }
 
 #define NLISTS 40
@@ -279,8 +280,8 @@ static void test_lists_of_requests_take_turns(void)
         qrdma_post_raw(s.qp[0], &s.qp[0]->sq, &wqe, sizeof(wqe), 0, false);
     }
     post_quietly(s.qp[1], &write);
-    go_on(s.d);
-    g_assert_cmpuint(first_ones(&s, NLISTS), <, NLISTS);
+    resume_vm(s.d);
+    g_assert_cmpuint(count_first_qp(&s, NLISTS), <, NLISTS);
 }
 
 #define NCREATE 20
@@ -330,7 +331,7 @@ static void test_costly_commands_let_others_in(void)
                          sizeof(port),
                          VIRTIO_RDMA_NUM_COUNTERS * sizeof(uint64_t));
     post_quietly(s.qp[1], &write);
-    go_on(s.d);
+    resume_vm(s.d);
     qrdma_reap_commands(s.d, 2 * NCREATE + 1);
     for (unsigned i = 0; i < 2 * NCREATE; i++) {
         g_assert_cmphex(qrdma_status_of(&wait[i]), ==, VIRTIO_RDMA_S_OK);
