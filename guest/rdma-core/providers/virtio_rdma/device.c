@@ -4,7 +4,9 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <sys/mman.h>
+#include <ccan/array_size.h>
 
 #include "compat.h"
 #include "vrdma.h"
@@ -38,6 +40,34 @@ static int vrdma_query_port(struct ibv_context *ctx, uint8_t port,
 
 	return ibv_cmd_query_port(ctx, port, attr, &cmd, sizeof(cmd));
 }
+
+#if IBVERBS_PABI_VERSION >= 64
+/* In units of 100 Mb/s. The rate has no other limit than width and speed. */
+static int vrdma_query_port_speed(struct ibv_context *ctx, uint32_t port,
+				  uint64_t *rate)
+{
+	/* By the number of the bit that query_port sets */
+	static const uint8_t lanes[] = { 1, 4, 8, 12, 2 };
+	static const uint16_t lane_rates[] = {
+		25, 50, 100, 100, 140, 250, 500, 1000, 2000,
+	};
+	struct ibv_port_attr attr = {};
+	unsigned int width, speed;
+	int ret;
+
+	if (port > UINT8_MAX)
+		return EINVAL;
+	ret = vrdma_query_port(ctx, port, &attr);
+	if (ret)
+		return ret;
+	width = ffs(attr.active_width) - 1;
+	speed = ffs(attr.active_speed_ex ?: attr.active_speed) - 1;
+	if (width >= ARRAY_SIZE(lanes) || speed >= ARRAY_SIZE(lane_rates))
+		return EOPNOTSUPP;
+	*rate = lanes[width] * lane_rates[speed];
+	return 0;
+}
+#endif
 
 static void vrdma_free_context(struct ibv_context *ibctx)
 {
@@ -85,6 +115,9 @@ static const struct verbs_context_ops vrdma_ctx_ops = {
 	.post_srq_recv = vrdma_post_srq_recv,
 	.query_device_ex = vrdma_query_device,
 	.query_port = vrdma_query_port,
+#if IBVERBS_PABI_VERSION >= 64
+	.query_port_speed = vrdma_query_port_speed,
+#endif
 	.query_qp = vrdma_query_qp,
 	.query_srq = vrdma_query_srq,
 	.reg_dmabuf_mr = vrdma_reg_dmabuf_mr,
