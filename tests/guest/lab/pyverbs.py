@@ -75,9 +75,8 @@ def tests(arch=NATIVE):
     return arch.state / 'pyverbs' / 'tests'
 
 
-def _lay_out(source, arch=NATIVE):
+def _lay_out(source, to):
     """Arrange the tests as in rdma-core."""
-    to = tests(arch)
     shutil.rmtree(to, ignore_errors=True)
     to.mkdir(parents=True)
     for path in source.glob('*.py*'):
@@ -89,7 +88,7 @@ def _lay_out(source, arch=NATIVE):
 def prepare_foreign(arch):
     """Prepare the tests for guests of another architecture. The root of such
     guests has the bindings and the tests."""
-    _lay_out(foreign.root(arch) / INSTALLED.relative_to('/'), arch)
+    _lay_out(foreign.root(arch) / INSTALLED.relative_to('/'), tests(arch))
 
 
 def prepare():
@@ -104,8 +103,14 @@ def prepare():
         package = NATIVE.state / 'pyverbs' / 'package'
         unpack([deb], package)
         source = package / INSTALLED.relative_to('/')
-    _lay_out(source)
+    _lay_out(source, tests())
     return wanted
+
+
+def prepare_root(root):
+    """Prepare the tests for programs of another Debian, see userland.py."""
+    _lay_out(root / INSTALLED.relative_to('/'), root / 'pyverbs' / 'tests')
+    shutil.copy(RUNNER, root / 'pyverbs')
 
 
 def parse(text):
@@ -122,13 +127,15 @@ def parse(text):
     return results
 
 
-def run_in(vm, stack, cm=True, pattern='', log=None):
+def run_in(vm, stack, cm=True, pattern='', log=None, enter=''):
     """Run the tests in a guest with a running stack, and return their
-    results."""
+    results. @enter: what a command in a root of prepare_root() begins with"""
     notes = vm.out / 'results'
     notes.unlink(missing_ok=True)
-    command = ' '.join(map(shlex.quote, (
-        '/usr/bin/python3', '-u', '-B', str(RUNNER), str(tests(vm.arch)),
+    runner, of = (Path('/pyverbs') / RUNNER.name, '/pyverbs/tests') \
+        if enter else (RUNNER, tests(vm.arch))
+    command = enter + ' '.join(map(shlex.quote, (
+        '/usr/bin/python3', '-u', '-B', str(runner), str(of),
         '/out/results', 'CM' if cm else 'NOCM', pattern,
         '--dev', stack.device, '--port', '1', '--gid', str(stack.gid(4)))))
     end = time.monotonic() + TIMEOUT
@@ -183,6 +190,14 @@ def failures(results):
     return [(test, kind, why)
             for test, (kind, _, why) in sorted(results.items())
             if kind in ('FAIL', 'ERROR')]
+
+
+def require(results, passed):
+    """Require that no test failed, and that so many passed."""
+    bad = failures(results)
+    assert counts(results)[0] >= passed, \
+        f'only these pass: {summary(results)}'
+    assert not bad, '\n'.join(map(str, bad))
 
 
 def failed_only_here(ours, rxe):

@@ -10,11 +10,11 @@ from guestkit.paths import STATE, LabError, Unavailable, say, state_lock
 from .runner import Skip
 
 PACKAGES = ('ibverbs-utils', 'ibverbs-providers', 'rdmacm-utils', 'perftest',
-            'coreutils', 'dash')
+            'python3-pyverbs', 'rdma-core', 'iproute2', 'coreutils', 'dash')
 LIBRARIES = 'usr/lib/x86_64-linux-gnu'
 DRIVERS = 'etc/libibverbs.d'
 # Bind mounts, as the root is part of the guest's read-only root
-ENTER = '''for name in dev sys proc; do
+ENTER = '''for name in dev sys proc out; do
     mountpoint -q {root}/$name || mount --rbind /$name {root}/$name || exit
 done'''
 
@@ -47,17 +47,18 @@ def _add_provider(root):
 def prepare(suite):
     """Return the root of a suite. Skip if its packages are not available."""
     root = STATE / 'userland' / suite
+    ready, packages = root / 'ready', ' '.join(PACKAGES)
     with state_lock():
-        if not (root / 'ready').exists():
+        if not ready.exists() or ready.read_text() != packages:
             say(f'programs of {suite}: fetching')
             root.parent.mkdir(parents=True, exist_ok=True)
             try:
                 buildroot.fill(root, suite, PACKAGES)
             except Unavailable as e:
                 raise Skip(str(e)) from e
-            for name in ('dev', 'sys', 'proc', 'tmp'):
+            for name in ('dev', 'sys', 'proc', 'out', 'tmp'):
                 (root / name).mkdir()
-            (root / 'ready').touch()
+            ready.write_text(packages)
         _add_provider(root)
     return root
 
