@@ -15,6 +15,8 @@ PACKAGES ?=
 # QEMU_SRC, if set, selects its series.
 DEFAULT_SERIES := 10.0
 KNOWN_SERIES := $(shell cat qemu/series)
+$(if $(QEMU_SRC),$(if $(wildcard $(QEMU_SRC)/VERSION),,$(error QEMU_SRC is \
+	$(QEMU_SRC), which has no file VERSION: expected a source tree of QEMU)))
 SRC_SERIES := $(if $(QEMU_SRC),$(shell cut -d. -f1,2 $(QEMU_SRC)/VERSION))
 QEMU_SERIES := $(or $(QEMU_SERIES),$(SRC_SERIES),$(DEFAULT_SERIES))
 ifeq ($(filter $(QEMU_SERIES),$(KNOWN_SERIES)),)

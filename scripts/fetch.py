@@ -276,7 +276,9 @@ def download_source(name, series, work):
     raise FetchError(f'{machine_archive()[0]} has no source of {name} '
                      f'{series} in {", ".join(suites)}: put a tarball, such '
                      f'as {name}_{series}.orig.tar.xz, into a directory, and '
-                     'set SOURCE_CACHE to it')
+                     'set SOURCE_CACHE to it' +
+                     ('; or name a source tree: make QEMU_SRC=DIR'
+                      if name == 'qemu' else ''))
 
 
 def fetch_source(args):

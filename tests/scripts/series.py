@@ -193,6 +193,11 @@ class Refusal(unittest.TestCase):
         self.assertNotEqual(code, 0)
         self.assertIn('set one of them only', said)
 
+    def test_make_refuses_a_directory_without_qemu(self):
+        code, said = self.run_in_top('make', 'help', f'QEMU_SRC={self.top}/x')
+        self.assertNotEqual(code, 0)
+        self.assertIn('expected a source tree of QEMU', said)
+
     def test_configure_takes_the_series_of_a_source(self):
         for series in SERIES:
             code, said = self.run_in_top(
