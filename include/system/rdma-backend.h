@@ -27,8 +27,10 @@
  * Called by           Thread                    Lock
  *
  * Class methods:
- *   kick, run,
- *   inspect           any that may enter        entered
+ *   kick, run, inspect,
+ *   query_qp, fail_qp,
+ *   qp_in_state,
+ *   modify_qp to ERR  any that may enter        entered
  *   run_pending       any that may enter        none, or the lock; not entered
  *   attach, detach    main loop, vCPU           BQL; the method takes the lock
  *   query_port,
