@@ -91,7 +91,10 @@ static void add_cq(RdmaHca *hca, const void *obj, bool detail, Ends *ends)
     info->users = cq->users;
     info->event_queue = cq->is_eq;
     info->failed = cq->error;
-    hca->ops->cq->inspect(cq, info);
+    info->direct = cq->ops->direct;
+    if (cq->ops->inspect) {
+        cq->ops->inspect(cq, info);
+    }
     QAPI_LIST_APPEND(ends->cqs, info);
 }
 
@@ -116,7 +119,7 @@ static void add_srq(RdmaHca *hca, const void *obj, bool detail, Ends *ends)
     info->has_limit = in.srq.has_limit;
     info->limit = in.srq.limit;
     info->failed = srq->error;
-    hca->ops->srq->inspect(srq, info);
+    info->direct = srq->wq.ops->direct;
     QAPI_LIST_APPEND(ends->srqs, info);
 }
 
@@ -205,7 +208,7 @@ static RdmaQueuePairDetail *detail_info(RdmaHca *hca, const RdmaHcaQp *qp,
     info->max_send_sge = qp->init.cap.max_send_sge;
     info->max_recv_sge = qp->init.cap.max_recv_sge;
     info->max_inline_data = qp->init.cap.max_inline_data;
-    hca->ops->qp->inspect(qp, info);
+    info->direct = qp->sq.ops->direct;
     if (is_connected(qp)) {
         add_path(info, in);
     }

@@ -185,6 +185,7 @@ static void drain(RdmaHca *hca, RdmaHcaWq *wq, uint32_t n)
 }
 
 const RdmaHcaWqOps pvrdma_wq_ops = {
+    .direct = true,
     .depth = depth,
     .take = take,
     .put_back = put_back,
@@ -303,5 +304,6 @@ static bool complete(RdmaHca *hca, RdmaHcaCq *core, const RdmaWc *wc,
 }
 
 const RdmaHcaCqOps pvrdma_cq_ops = {
+    .direct = true,
     .complete = complete,
 };

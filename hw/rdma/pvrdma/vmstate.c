@@ -82,16 +82,10 @@ static bool load_cq(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
     return true;
 }
 
-static void inspect_cq(const void *obj, void *info)
-{
-    ((RdmaCqInfo *)info)->direct = true;
-}
-
 const RdmaHcaObjectOps pvrdma_cqs = {
     .size = sizeof(PvrdmaCq),
     .vmsd = &vmstate_cq,
     .load = load_cq,
-    .inspect = inspect_cq,
     .free = pvrdma_cq_free,
 };
 
@@ -121,16 +115,10 @@ static bool load_srq(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
     return check_wq(r, &srq->ring);
 }
 
-static void inspect_srq(const void *obj, void *info)
-{
-    ((RdmaSrqInfo *)info)->direct = true;
-}
-
 const RdmaHcaObjectOps pvrdma_srqs = {
     .size = sizeof(PvrdmaSrq),
     .vmsd = &vmstate_srq,
     .load = load_srq,
-    .inspect = inspect_srq,
     .free = pvrdma_srq_free,
 };
 
@@ -175,16 +163,10 @@ static bool load_qp(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
     return check_wq(r, &qp->sq) && (init->has_srq || check_wq(r, &qp->rq));
 }
 
-static void inspect_qp(const void *obj, void *info)
-{
-    ((RdmaQueuePairDetail *)info)->direct = true;
-}
-
 const RdmaHcaObjectOps pvrdma_qps = {
     .size = sizeof(PvrdmaQp),
     .vmsd = &vmstate_qp,
     .load = load_qp,
-    .inspect = inspect_qp,
     .free = pvrdma_qp_free,
 };
 

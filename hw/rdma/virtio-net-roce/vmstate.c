@@ -31,10 +31,6 @@ static bool load_cq(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
     return true;
 }
 
-static void inspect(const void *obj, void *info)
-{
-}
-
 static void free_obj(RdmaHca *hca, void *obj)
 {
     g_free(obj);
@@ -44,7 +40,6 @@ const RdmaHcaObjectOps net_roce_cqs = {
     .size = sizeof(NetRoceCq),
     .vmsd = &vmstate_cq,
     .load = load_cq,
-    .inspect = inspect,
     .free = free_obj,
 };
 
@@ -76,7 +71,6 @@ const RdmaHcaObjectOps net_roce_qps = {
     .size = sizeof(RdmaHcaQp),
     .vmsd = &vmstate_qp,
     .load = load_qp,
-    .inspect = inspect,
     .free = free_obj,
 };
 

@@ -179,6 +179,14 @@ int virtio_rdma_vq_find_id(VirtIORdma *s, RdmaHcaTable *t,
                            VirtIORdmaCheckId *check, const void *req,
                            uint32_t *id);
 /*
+ * Can the loaded object have a virtqueue? @served: the device serves it;
+ * @field: its number; @max: how many can; @depth_shift: of slots, which it does
+ * not have
+ */
+bool virtio_rdma_vq_check_loaded(const RdmaHcaRecord *r, bool served,
+                                 const char *field, uint32_t max,
+                                 uint8_t depth_shift);
+/*
  * The object of virtqueue @n is gone: the driver must reset the virtqueue. The
  * driver of the demo starts again at index 0 instead, and so does the device.
  */

@@ -143,22 +143,15 @@ int virtio_rdma_cq_req_notify(VirtIORdma *s, const void *req, void *rsp)
     if (!cq) {
         return -ENOENT;
     }
-    if (!virtio_rdma_cq_ops(cq)->arm) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: CQ %u is a direct one, "
-                      "which is armed in memory\n", cq->core.cqn);
-        return -EINVAL;
-    }
     if (!flags ||
         !rdma_hca_check_flags("flags", flags,
                               VIRTIO_RDMA_NOTIFY_SOLICITED |
                               VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION)) {
         return -EINVAL;
     }
-    virtio_rdma_cq_ops(cq)->arm(s, cq,
-                                flags & VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION
-                                ? VIRTIO_RDMA_ARM_NEXT
-                                : VIRTIO_RDMA_ARM_SOLICITED);
-    return 0;
+    return virtio_rdma_cq_ops(cq)->arm(
+        s, cq, flags & VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION
+               ? VIRTIO_RDMA_ARM_NEXT : VIRTIO_RDMA_ARM_SOLICITED);
 }
 
 /* Shared receive queues */

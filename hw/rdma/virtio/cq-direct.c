@@ -7,6 +7,7 @@
  * of the driver only when the CQ would be full otherwise, and checks the value.
  */
 #include "qemu/osdep.h"
+#include "hw/rdma/hca-vmstate.h"
 #include "qemu/bswap.h"
 #include "qemu/log.h"
 #include "queue.h"
@@ -154,10 +155,37 @@ static int resize(VirtIORdma *s, VirtIORdmaCq *cq,
     return 0;
 }
 
+/* Nothing ever waits. */
+static bool flush(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget)
+{
+    return true;
+}
+
+static int arm(VirtIORdma *s, VirtIORdmaCq *cq, VirtIORdmaArm type)
+{
+    qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: CQ %u is a direct one, which "
+                  "is armed in memory\n", cq->core.cqn);
+    return -EINVAL;
+}
+
+static void inspect(const RdmaHcaCq *core, RdmaCqInfo *info)
+{
+    const VirtIORdmaCq *cq = virtio_rdma_cq(core);
+
+    info->has_eqn = cq->eq;
+    info->eqn = cq->eq ? cq->eq->core.cqn : 0;
+}
+
 const VirtIORdmaCqOps virtio_rdma_cq_direct_ops = {
-    .core.complete = complete,
+    .core = {
+        .direct = true,
+        .complete = complete,
+        .inspect = inspect,
+    },
     .max_cqe = max_cqe,
+    .flush = flush,
     .take_arm = take_arm,
+    .arm = arm,
     .resize = resize,
 };
 
@@ -166,4 +194,27 @@ void virtio_rdma_direct_cq_start(VirtIORdmaCq *cq)
     rdma_hca_cursor_init(&cq->slots, &cq->pages, 1);
     cq->counters = rdma_hca_extents_first(&cq->pages);
     cq->core.ops = &virtio_rdma_cq_direct_ops.core;
+}
+
+bool virtio_rdma_direct_cq_load(VirtIORdma *s, VirtIORdmaCq *cq,
+                                const RdmaHcaRecord *r)
+{
+    RdmaHcaPages list = { .npages = cq->pages.npages };
+
+    if (!rdma_hca_record_max(r, "arm", cq->arm, VIRTIO_RDMA_ARM_NONE) ||
+        !rdma_hca_record_max(r, "n_backlog of a direct CQ", cq->n_backlog,
+                             0) ||
+        !rdma_hca_record_check(r, !cq->core.is_eq, "events", 1,
+                               "0 if direct") ||
+        !rdma_hca_record_check(r, virtio_rdma_direct_cq_check(
+                                   cq->core.cqe, cq->depth_shift, &list) == 0,
+                               "pages", list.npages, "as many as it has") ||
+        !rdma_hca_record_max(r, "CQEs that are not consumed",
+                             cq->produced - cq->consumed,
+                             1u << cq->depth_shift) ||
+        !rdma_hca_record_charge(&s->hca, r, &cq->pages)) {
+        return false;
+    }
+    virtio_rdma_direct_cq_start(cq);
+    return true;
 }

@@ -4,6 +4,7 @@
  * the CQE waits in the backlog of its CQ.
  */
 #include "qemu/osdep.h"
+#include "hw/rdma/hca-vmstate.h"
 #include "qemu/bswap.h"
 #include "qemu/iov.h"
 #include "qemu/log.h"
@@ -200,7 +201,7 @@ static bool complete_demo(RdmaHca *hca, RdmaHcaCq *core, const RdmaWc *wc,
     return post(s, virtio_rdma_cq(core), &cqe, VIRTIO_RDMA_DEMO_CQE_SIZE);
 }
 
-static void arm(VirtIORdma *s, VirtIORdmaCq *cq, VirtIORdmaArm type)
+static int arm(VirtIORdma *s, VirtIORdmaCq *cq, VirtIORdmaArm type)
 {
     if (virtio_rdma_is_v1(s)) {
         cq->arm = type;
@@ -208,6 +209,7 @@ static void arm(VirtIORdma *s, VirtIORdmaCq *cq, VirtIORdmaArm type)
         cq->arm = MAX(cq->arm, type);
     }
     trace_virtio_rdma_cq_arm(s, cq->core.cqn, cq->arm);
+    return 0;
 }
 
 static int resize(VirtIORdma *s, VirtIORdmaCq *cq,
@@ -240,12 +242,18 @@ static void drop(RdmaHca *hca, RdmaHcaCq *cq)
     virtio_rdma_cq_backlog_clear(virtio_rdma_cq(cq));
 }
 
+static void inspect(const RdmaHcaCq *cq, RdmaCqInfo *info)
+{
+    info->backlog = virtio_rdma_cq(cq)->n_backlog;
+}
+
 #define VQ_OPS(complete_op) {                   \
     .core = {                                   \
         .complete = complete_op,                \
         .drop = drop,                           \
         .forget_qp = virtio_rdma_cq_forget_qp,  \
         .destroyed = virtio_rdma_cq_abandon_vq, \
+        .inspect = inspect,                     \
     },                                          \
     .max_cqe = max_cqe,                         \
     .flush = flush,                             \
@@ -256,7 +264,8 @@ static void drop(RdmaHca *hca, RdmaHcaCq *cq)
 const VirtIORdmaCqOps virtio_rdma_cq_vq_ops = VQ_OPS(complete);
 static const VirtIORdmaCqOps demo_ops = VQ_OPS(complete_demo);
 
-void virtio_rdma_cq_use_vq(VirtIORdma *s, VirtIORdmaCq *cq)
+/* The form is the virtqueue of the number of the CQ or event queue. */
+static void use_vq(VirtIORdma *s, VirtIORdmaCq *cq)
 {
     cq->core.ops = cq->core.is_eq ? &virtio_rdma_eq_ops.core :
                    s->is_demo ? &demo_ops.core : &virtio_rdma_cq_vq_ops.core;
@@ -266,12 +275,29 @@ void virtio_rdma_cq_use_vq(VirtIORdma *s, VirtIORdmaCq *cq)
 
 void virtio_rdma_cq_start_vq(VirtIORdma *s, VirtIORdmaCq *cq)
 {
-    virtio_rdma_cq_use_vq(s, cq);
+    use_vq(s, cq);
     /* Buffers are popped when one is needed, not when they come. */
     virtio_queue_set_notification(cq->vq, 0);
     if (virtio_rdma_is_v1(s)) {
         cq->arm = VIRTIO_RDMA_ARM_NEXT;
     }
+}
+
+bool virtio_rdma_cq_load_vq(VirtIORdma *s, VirtIORdmaCq *cq,
+                            const RdmaHcaRecord *r)
+{
+    if (!rdma_hca_record_max(r, "arm", cq->arm, VIRTIO_RDMA_ARM_NEXT) ||
+        !rdma_hca_record_check(r, !cq->n_backlog ||
+                               !(cq->core.is_eq || cq->core.error),
+                               "n_backlog", cq->n_backlog,
+                               "0 in error or of an event queue") ||
+        !virtio_rdma_vq_check_loaded(r, cq->core.is_eq || !s->hca.ctx,
+                                     "cqn, with a virtqueue", s->max_vq_cq,
+                                     cq->depth_shift)) {
+        return false;
+    }
+    use_vq(s, cq);
+    return true;
 }
 
 VirtIORdmaCq *virtio_rdma_cq_of_vq(VirtIORdma *s, uint32_t n)

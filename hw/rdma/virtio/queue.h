@@ -115,7 +115,7 @@ static inline VirtIORdmaWq *virtio_rdma_wq(const RdmaHcaWq *wq)
     return wq->opaque;
 }
 
-static inline VirtIORdmaCq *virtio_rdma_cq(RdmaHcaCq *cq)
+static inline VirtIORdmaCq *virtio_rdma_cq(const RdmaHcaCq *cq)
 {
     return container_of(cq, VirtIORdmaCq, core);
 }
@@ -131,7 +131,7 @@ typedef struct VirtIORdmaCqOps {
     /*
      * Write completions or events that wait, while there is room and @budget.
      * False: the driver broke a rule, and the caller puts the CQ into its error
-     * state. NULL: nothing ever waits.
+     * state.
      */
     bool (*flush)(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget);
     /*
@@ -140,8 +140,8 @@ typedef struct VirtIORdmaCqOps {
      * a full barrier, and only for CQs with an event queue.
      */
     bool (*take_arm)(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited);
-    /* The command REQ_NOTIFY_CQ. NULL: the driver arms the CQ in memory. */
-    void (*arm)(VirtIORdma *s, VirtIORdmaCq *cq, VirtIORdmaArm type);
+    /* The command REQ_NOTIFY_CQ */
+    int (*arm)(VirtIORdma *s, VirtIORdmaCq *cq, VirtIORdmaArm type);
     /* The command RESIZE_CQ; also resizes the CQ of the backend. */
     int (*resize)(VirtIORdma *s, VirtIORdmaCq *cq,
                   const struct virtio_rdma_resize_cq_req *cmd);
@@ -242,6 +242,12 @@ int virtio_rdma_direct_cq_check(uint32_t cqe, uint8_t depth_shift,
                                 RdmaHcaPages *pages);
 /* Make @cq a direct CQ in the memory cq->pages. */
 void virtio_rdma_direct_cq_start(VirtIORdmaCq *cq);
+/*
+ * The fields of @cq were loaded: check those of this form, and set the form.
+ * False, after a report about @r: they are wrong.
+ */
+bool virtio_rdma_direct_cq_load(VirtIORdma *s, VirtIORdmaCq *cq,
+                                const RdmaHcaRecord *r);
 
 /* eq.c: event queues */
 
@@ -260,10 +266,11 @@ void virtio_rdma_eqs_flush(RdmaHca *hca);
 
 /* cq-vq.c: completion queues that are virtqueues */
 
-/* Set the form of a loaded CQ or event queue: the virtqueue of its number. */
-void virtio_rdma_cq_use_vq(VirtIORdma *s, VirtIORdmaCq *cq);
-/* The same for a CQ or event queue that the driver creates */
+/* Set the form of a new CQ or event queue: the virtqueue of its number. */
 void virtio_rdma_cq_start_vq(VirtIORdma *s, VirtIORdmaCq *cq);
+/* As virtio_rdma_direct_cq_load() */
+bool virtio_rdma_cq_load_vq(VirtIORdma *s, VirtIORdmaCq *cq,
+                            const RdmaHcaRecord *r);
 /*
  * Pop a buffer of the CQ or event queue into *@elem, which the caller frees;
  * NULL: there is none. False: the buffer has not @size bytes, or too many
@@ -304,10 +311,15 @@ int virtio_rdma_direct_qp_check(VirtIORdma *s, const VirtIORdmaQp *qp,
                                 RdmaHcaPages *pages);
 /* Set the form of the queues of @qp: slots in qp->pages. */
 void virtio_rdma_direct_qp_start(VirtIORdmaQp *qp);
+/* As virtio_rdma_direct_cq_load() */
+bool virtio_rdma_direct_qp_load(VirtIORdma *s, VirtIORdmaQp *qp,
+                                const RdmaHcaRecord *r);
 /* The same for an SRQ */
 int virtio_rdma_direct_srq_check(VirtIORdma *s, const VirtIORdmaSrq *srq,
                                  RdmaHcaPages *pages);
 void virtio_rdma_direct_srq_start(VirtIORdmaSrq *srq);
+bool virtio_rdma_direct_srq_load(VirtIORdma *s, VirtIORdmaSrq *srq,
+                                 const RdmaHcaRecord *r);
 /* The direct QP, or SRQ, if it has this page of doorbells; otherwise NULL */
 VirtIORdmaQp *virtio_rdma_direct_qp_at(VirtIORdma *s, uint32_t doorbell,
                                        uint32_t qpn);
@@ -336,9 +348,16 @@ void virtio_rdma_shadows_run(RdmaHca *hca);
 
 /* wq-vq.c: work queues that are virtqueues */
 
-/* Set the form of the queue to @form: virtqueue @n. */
-void virtio_rdma_wq_use_vq(VirtIORdma *s, RdmaHcaWq *wq, VirtIORdmaWq *form,
-                           uint32_t n);
+/* Set the form of @srq, or @qp: the virtqueues of its number. */
+void virtio_rdma_srq_use_vq(VirtIORdma *s, VirtIORdmaSrq *srq);
+void virtio_rdma_qp_use_vqs(VirtIORdma *s, VirtIORdmaQp *qp);
+/* As virtio_rdma_direct_cq_load() */
+bool virtio_rdma_srq_load_vq(VirtIORdma *s, VirtIORdmaSrq *srq,
+                             const RdmaHcaRecord *r);
+bool virtio_rdma_qp_load_vqs(VirtIORdma *s, VirtIORdmaQp *qp,
+                             const RdmaHcaRecord *r);
+/* The driver has reset the virtqueue. Returns whether WQEs were in flight. */
+bool virtio_rdma_wq_forget_vq(VirtIORdma *s, RdmaHcaWq *wq);
 /*
  * After migration, when the device may access guest memory: tell virtqueues
  * which WQEs are in flight. With VIRTIO_F_IN_ORDER they must know.
@@ -355,12 +374,8 @@ void virtio_rdma_scratch_free(VirtIORdma *s);
 void virtio_rdma_decode_send(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr);
 void virtio_rdma_decode_recv(RdmaHca *hca, RdmaHcaWq *wq, RdmaRecvWr *wr);
 
-/* form.c: objects with queues */
+/* form.c: for RdmaHcaObjectOps.free() */
 
-/* Set the form of @srq, or @qp: the virtqueues of its number. */
-void virtio_rdma_srq_use_vq(VirtIORdma *s, VirtIORdmaSrq *srq);
-void virtio_rdma_qp_use_vqs(VirtIORdma *s, VirtIORdmaQp *qp);
-/* For RdmaHcaObjectOps.free() */
 void virtio_rdma_cq_free(RdmaHca *hca, void *obj);
 void virtio_rdma_srq_free(RdmaHca *hca, void *obj);
 void virtio_rdma_qp_free(RdmaHca *hca, void *obj);

@@ -91,9 +91,8 @@ static void reset_wq(VirtIORdma *s, RdmaHcaWq *wq)
     const char *owner = rdma_hca_wq_owner(wq);
     RdmaHcaQp *qp = wq->kind == RDMA_SRQ
                     ? NULL : rdma_hca_table_get(&s->hca.qps, wq->id);
-    bool lost = rdma_hca_wq_forget(&s->hca, wq);
+    bool lost = virtio_rdma_wq_forget_vq(s, wq);
 
-    virtio_rdma_wq(wq)->ndescs = 0;
     if (qp && !lost && rdma_hca_qp_is_in(&s->hca, qp, RDMA_QPS_RESET)) {
         /* The driver has not used the queue yet, so nothing is lost. */
         return;

@@ -9,9 +9,7 @@
 /* Write the backlog of a CQ, or events. If the CQ fails, its QPs fail, too. */
 static void flush_cq(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget)
 {
-    const VirtIORdmaCqOps *ops = virtio_rdma_cq_ops(cq);
-
-    if (!cq->core.error && ops->flush && !ops->flush(s, cq, budget)) {
+    if (!cq->core.error && !virtio_rdma_cq_ops(cq)->flush(s, cq, budget)) {
         rdma_hca_cq_fail(&s->hca, &cq->core);
     }
 }

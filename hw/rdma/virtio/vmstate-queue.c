@@ -7,25 +7,10 @@
 #include "migration/qemu-file-types.h"
 #include "vmstate.h"
 
-/*
- * Can the object have a virtqueue? @field: its number; @max: how many can;
- * @depth_shift: of slots, which it does not have
- */
-static bool check_vq(const RdmaHcaRecord *r, const char *field, uint32_t max,
-                     uint8_t depth_shift)
+/* Only direct queues have pages in the stream. */
+static bool is_direct(const RdmaHcaExtents *pages)
 {
-    return rdma_hca_record_max(r, "depth_shift without pages", depth_shift,
-                               0) &&
-           rdma_hca_record_check(r, max, field, r->id, "direct") &&
-           rdma_hca_record_max(r, field, r->id, max - 1);
-}
-
-/* Can the device serve a virtqueue of an object other than an event queue? */
-static bool check_served(VirtIORdma *s, const RdmaHcaRecord *r)
-{
-    return rdma_hca_record_check(r, !s->hca.ctx, "virtqueues", 1,
-                                 "0, because an iothread does not serve them: "
-                                 "leave iothread out at the destination");
+    return pages->npages;
 }
 
 /* Completion queues and event queues */
@@ -96,70 +81,19 @@ static const VMStateDescription vmstate_cq = {
     },
 };
 
-static bool load_direct_cq(VirtIORdma *s, VirtIORdmaCq *cq,
-                           const RdmaHcaRecord *r)
-{
-    RdmaHcaPages list = { .npages = cq->pages.npages };
-
-    if (!rdma_hca_record_check(r, !cq->core.is_eq, "events", 1,
-                               "0 if direct") ||
-        !rdma_hca_record_check(r, virtio_rdma_direct_cq_check(
-                                   cq->core.cqe, cq->depth_shift, &list) == 0,
-                               "pages", cq->pages.npages, "as many as it "
-                               "has") ||
-        !rdma_hca_record_max(r, "CQEs that are not consumed",
-                             cq->produced - cq->consumed,
-                             1u << cq->depth_shift) ||
-        !rdma_hca_record_charge(&s->hca, r, &cq->pages)) {
-        return false;
-    }
-    virtio_rdma_direct_cq_start(cq);
-    return true;
-}
-
 static bool load_cq(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
 {
-    VirtIORdma *s = virtio_rdma_of(hca);
     VirtIORdmaCq *cq = obj;
-    bool is_direct = cq->pages.npages;
 
-    if (!rdma_hca_record_max(r, "arm", cq->arm, is_direct
-                             ? VIRTIO_RDMA_ARM_NONE : VIRTIO_RDMA_ARM_NEXT) ||
-        !rdma_hca_record_check(r, !cq->n_backlog ||
-                               !(is_direct || cq->core.is_eq ||
-                                 cq->core.error), "n_backlog", cq->n_backlog,
-                               "0 in error, of a direct CQ, or of an event "
-                               "queue")) {
-        return false;
-    }
-    if (is_direct) {
-        return load_direct_cq(s, cq, r);
-    }
-    if ((!cq->core.is_eq && !check_served(s, r)) ||
-        !check_vq(r, "cqn, with a virtqueue", s->max_vq_cq,
-                  cq->depth_shift)) {
-        return false;
-    }
-    virtio_rdma_cq_use_vq(s, cq);
-    return true;
-}
-
-static void inspect_cq(const void *obj, void *out)
-{
-    const VirtIORdmaCq *cq = obj;
-    RdmaCqInfo *info = out;
-
-    info->direct = cq->pages.npages;
-    info->backlog = cq->n_backlog;
-    info->has_eqn = cq->eq;
-    info->eqn = cq->eq ? cq->eq->core.cqn : 0;
+    return is_direct(&cq->pages)
+           ? virtio_rdma_direct_cq_load(virtio_rdma_of(hca), cq, r)
+           : virtio_rdma_cq_load_vq(virtio_rdma_of(hca), cq, r);
 }
 
 const RdmaHcaObjectOps virtio_rdma_cqs = {
     .size = sizeof(VirtIORdmaCq),
     .vmsd = &vmstate_cq,
     .load = load_cq,
-    .inspect = inspect_cq,
     .free = virtio_rdma_cq_free,
 };
 
@@ -190,7 +124,7 @@ bool virtio_rdma_eqs_load(VirtIORdma *s)
     VirtIORdmaCq *cq;
 
     RDMA_HCA_FOREACH(&s->hca.cqs, n, cq) {
-        if (cq->pages.npages && !load_eq_of(s, cq)) {
+        if (cq->core.ops->direct && !load_eq_of(s, cq)) {
             return false;
         }
     }
@@ -213,41 +147,17 @@ static const VMStateDescription vmstate_srq = {
 
 static bool load_srq(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
 {
-    VirtIORdma *s = virtio_rdma_of(hca);
     VirtIORdmaSrq *srq = obj;
-    RdmaHcaPages list = { .npages = srq->pages.npages };
 
-    if (!srq->pages.npages) {
-        if (!check_served(s, r) ||
-            !check_vq(r, "srqn, with a virtqueue", s->max_vq_srq,
-                      srq->wq.depth_shift)) {
-            return false;
-        }
-        virtio_rdma_srq_use_vq(s, srq);
-        return true;
-    }
-    if (!rdma_hca_record_check(r, virtio_rdma_direct_srq_check(s, srq, &list) ==
-                               0, "pages of its queue", list.npages,
-                               "as many as it has") ||
-        !rdma_hca_record_charge(hca, r, &srq->pages)) {
-        return false;
-    }
-    virtio_rdma_direct_srq_start(srq);
-    return true;
-}
-
-static void inspect_srq(const void *obj, void *info)
-{
-    const VirtIORdmaSrq *srq = obj;
-
-    ((RdmaSrqInfo *)info)->direct = srq->pages.npages;
+    return is_direct(&srq->pages)
+           ? virtio_rdma_direct_srq_load(virtio_rdma_of(hca), srq, r)
+           : virtio_rdma_srq_load_vq(virtio_rdma_of(hca), srq, r);
 }
 
 const RdmaHcaObjectOps virtio_rdma_srqs = {
     .size = sizeof(VirtIORdmaSrq),
     .vmsd = &vmstate_srq,
     .load = load_srq,
-    .inspect = inspect_srq,
     .free = virtio_rdma_srq_free,
 };
 
@@ -268,54 +178,18 @@ static const VMStateDescription vmstate_qp = {
     },
 };
 
-static bool load_direct_qp(VirtIORdma *s, VirtIORdmaQp *qp,
-                           const RdmaHcaRecord *r)
-{
-    RdmaHcaPages list = { .npages = qp->pages.npages };
-
-    if (!rdma_hca_record_check(r, virtio_rdma_direct_qp_check(s, qp, &list) ==
-                               0, "pages of its queues", list.npages,
-                               "as many as they have") ||
-        !rdma_hca_record_charge(&s->hca, r, &qp->pages)) {
-        return false;
-    }
-    virtio_rdma_direct_qp_start(qp);
-    return true;
-}
-
 static bool load_qp(RdmaHca *hca, void *obj, const RdmaHcaRecord *r)
 {
-    VirtIORdma *s = virtio_rdma_of(hca);
     VirtIORdmaQp *qp = obj;
-    const RdmaQpCap *cap = &qp->core.init.cap;
 
-    if (qp->pages.npages) {
-        return load_direct_qp(s, qp, r);
-    }
-    if (!rdma_hca_record_max(r, "max_send_wr", cap->max_send_wr,
-                             hca->ring_size) ||
-        !rdma_hca_record_max(r, "max_recv_wr", cap->max_recv_wr,
-                             hca->ring_size) ||
-        !check_served(s, r) ||
-        !check_vq(r, "qpn, with virtqueues", s->max_vq_qp,
-                  qp->sq.depth_shift)) {
-        return false;
-    }
-    virtio_rdma_qp_use_vqs(s, qp);
-    return true;
-}
-
-static void inspect_qp(const void *obj, void *info)
-{
-    const VirtIORdmaQp *qp = obj;
-
-    ((RdmaQueuePairDetail *)info)->direct = qp->pages.npages;
+    return is_direct(&qp->pages)
+           ? virtio_rdma_direct_qp_load(virtio_rdma_of(hca), qp, r)
+           : virtio_rdma_qp_load_vqs(virtio_rdma_of(hca), qp, r);
 }
 
 const RdmaHcaObjectOps virtio_rdma_qps = {
     .size = sizeof(VirtIORdmaQp),
     .vmsd = &vmstate_qp,
     .load = load_qp,
-    .inspect = inspect_qp,
     .free = virtio_rdma_qp_free,
 };

@@ -179,18 +179,18 @@ static bool check_feature(VirtIORdma *s, const char *what, uint32_t count,
 static bool check_features(VirtIORdma *s)
 {
     uint32_t qps = 0, cqs = 0, srqs = 0;
-    VirtIORdmaSrq *srq;
-    VirtIORdmaCq *cq;
-    VirtIORdmaQp *qp;
+    RdmaHcaSrq *srq;
+    RdmaHcaCq *cq;
+    RdmaHcaQp *qp;
 
     RDMA_HCA_FOREACH(&s->hca.qps, n, qp) {
-        qps += qp->pages.npages != 0;
+        qps += qp->sq.ops->direct;
     }
     RDMA_HCA_FOREACH(&s->hca.cqs, n, cq) {
-        cqs += cq->pages.npages || cq->core.is_eq;
+        cqs += cq->ops->direct || cq->is_eq;
     }
     RDMA_HCA_FOREACH(&s->hca.srqs, n, srq) {
-        srqs += srq->pages.npages != 0;
+        srqs += srq->wq.ops->direct;
     }
     return check_feature(s, "events", rdma_hca_events_count(&s->hca),
                          VIRTIO_RDMA_F_VERSION_1) &&

@@ -4,6 +4,7 @@
  * virtqueue for a new object, and mark or rewind it when the object is gone
  */
 #include "qemu/osdep.h"
+#include "hw/rdma/hca-vmstate.h"
 #include "qemu/bitops.h"
 #include "qemu/log.h"
 #include "standard-headers/linux/virtio_ring.h"
@@ -104,6 +105,19 @@ int virtio_rdma_vq_find_id(VirtIORdma *s, RdmaHcaTable *t,
                       "up, and was reset after its last use\n");
     }
     return ret;
+}
+
+bool virtio_rdma_vq_check_loaded(const RdmaHcaRecord *r, bool served,
+                                 const char *field, uint32_t max,
+                                 uint8_t depth_shift)
+{
+    return rdma_hca_record_check(r, served, "virtqueues", 1,
+                                 "0, because an iothread does not serve them: "
+                                 "leave iothread out at the destination") &&
+           rdma_hca_record_max(r, "depth_shift without pages", depth_shift,
+                               0) &&
+           rdma_hca_record_check(r, max, field, r->id, "direct") &&
+           rdma_hca_record_max(r, field, r->id, max - 1);
 }
 
 void virtio_rdma_vq_abandon(VirtIORdma *s, uint32_t n)

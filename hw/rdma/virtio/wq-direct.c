@@ -8,6 +8,7 @@
  * it.
  */
 #include "qemu/osdep.h"
+#include "hw/rdma/hca-vmstate.h"
 #include "qemu/log.h"
 #include "wq.h"
 
@@ -317,6 +318,7 @@ static void drain(RdmaHca *hca, RdmaHcaWq *wq, uint32_t n)
 }
 
 static const RdmaHcaWqOps direct_ops = {
+    .direct = true,
     .depth = depth,
     .take = take,
     .put_back = put_back,
@@ -367,6 +369,36 @@ void virtio_rdma_direct_srq_start(VirtIORdmaSrq *srq)
     start(&srq->core.wq, &srq->wq, &srq->pages, 1,
           VIRTIO_RDMA_AT(direct_srq_page, producer),
           VIRTIO_RDMA_AT(direct_srq_page, awake));
+}
+
+bool virtio_rdma_direct_qp_load(VirtIORdma *s, VirtIORdmaQp *qp,
+                                const RdmaHcaRecord *r)
+{
+    RdmaHcaPages list = { .npages = qp->pages.npages };
+
+    if (!rdma_hca_record_check(r, virtio_rdma_direct_qp_check(s, qp, &list) ==
+                               0, "pages of its queues", list.npages,
+                               "as many as they have") ||
+        !rdma_hca_record_charge(&s->hca, r, &qp->pages)) {
+        return false;
+    }
+    virtio_rdma_direct_qp_start(qp);
+    return true;
+}
+
+bool virtio_rdma_direct_srq_load(VirtIORdma *s, VirtIORdmaSrq *srq,
+                                 const RdmaHcaRecord *r)
+{
+    RdmaHcaPages list = { .npages = srq->pages.npages };
+
+    if (!rdma_hca_record_check(r, virtio_rdma_direct_srq_check(s, srq, &list) ==
+                               0, "pages of its queue", list.npages,
+                               "as many as it has") ||
+        !rdma_hca_record_charge(&s->hca, r, &srq->pages)) {
+        return false;
+    }
+    virtio_rdma_direct_srq_start(srq);
+    return true;
 }
 
 VirtIORdmaQp *virtio_rdma_direct_qp_at(VirtIORdma *s, uint32_t doorbell,

@@ -202,12 +202,64 @@ static void destroyed(RdmaHca *hca, RdmaHcaWq *wq)
 static const RdmaHcaWqOps vq_ops = VQ_OPS(take);
 static const RdmaHcaWqOps demo_ops = VQ_OPS(take_demo);
 
-void virtio_rdma_wq_use_vq(VirtIORdma *s, RdmaHcaWq *wq, VirtIORdmaWq *form,
-                           uint32_t n)
+static void use_vq(VirtIORdma *s, RdmaHcaWq *wq, VirtIORdmaWq *form,
+                   uint32_t n)
 {
     wq->ops = s->is_demo ? &demo_ops : &vq_ops;
     wq->opaque = form;
     form->vq = virtio_rdma_vq_use(s, n);
+}
+
+void virtio_rdma_srq_use_vq(VirtIORdma *s, VirtIORdmaSrq *srq)
+{
+    use_vq(s, &srq->core.wq, &srq->wq,
+           virtio_rdma_srq_vq(s, srq->core.attr.srqn));
+}
+
+void virtio_rdma_qp_use_vqs(VirtIORdma *s, VirtIORdmaQp *qp)
+{
+    const RdmaQpInitAttr *init = &qp->core.init;
+
+    use_vq(s, &qp->core.sq, &qp->sq,
+           VIRTIO_RDMA_SQ_VQ(s->max_vq_cq, init->qpn));
+    if (!init->has_srq) {
+        use_vq(s, &qp->core.rq, &qp->rq,
+               VIRTIO_RDMA_RQ_VQ(s->max_vq_cq, init->qpn));
+    }
+}
+
+bool virtio_rdma_srq_load_vq(VirtIORdma *s, VirtIORdmaSrq *srq,
+                             const RdmaHcaRecord *r)
+{
+    if (!virtio_rdma_vq_check_loaded(r, !s->hca.ctx, "srqn, with a virtqueue",
+                                     s->max_vq_srq, srq->wq.depth_shift)) {
+        return false;
+    }
+    virtio_rdma_srq_use_vq(s, srq);
+    return true;
+}
+
+bool virtio_rdma_qp_load_vqs(VirtIORdma *s, VirtIORdmaQp *qp,
+                             const RdmaHcaRecord *r)
+{
+    const RdmaQpCap *cap = &qp->core.init.cap;
+
+    if (!rdma_hca_record_max(r, "max_send_wr", cap->max_send_wr,
+                             s->hca.ring_size) ||
+        !rdma_hca_record_max(r, "max_recv_wr", cap->max_recv_wr,
+                             s->hca.ring_size) ||
+        !virtio_rdma_vq_check_loaded(r, !s->hca.ctx, "qpn, with virtqueues",
+                                     s->max_vq_qp, qp->sq.depth_shift)) {
+        return false;
+    }
+    virtio_rdma_qp_use_vqs(s, qp);
+    return true;
+}
+
+bool virtio_rdma_wq_forget_vq(VirtIORdma *s, RdmaHcaWq *wq)
+{
+    virtio_rdma_wq(wq)->ndescs = 0;
+    return rdma_hca_wq_forget(&s->hca, wq);
 }
 
 RdmaHcaWq *virtio_rdma_wq_of_vq(VirtIORdma *s, uint32_t n)

@@ -71,6 +71,8 @@ struct RdmaHcaPd {
  * rdma_hca_enter() and rdma_hca_leave().
  */
 struct RdmaHcaCqOps {
+    /* The CQ is in memory of the driver, without a virtqueue. */
+    bool direct;
     /*
      * Give a completion to the driver, and notify the driver if it has armed
      * the CQ. False: there is no room, or the driver broke a rule. The core
@@ -84,6 +86,8 @@ struct RdmaHcaCqOps {
     void (*forget_qp)(RdmaHca *hca, RdmaHcaCq *cq, const RdmaHcaQp *qp);
     /* The driver has destroyed the CQ, which is freed next. Optional. */
     void (*destroyed)(RdmaHca *hca, RdmaHcaCq *cq);
+    /* Fill in the fields of query-rdma that only the form knows. Optional. */
+    void (*inspect)(const RdmaHcaCq *cq, RdmaCqInfo *info);
 };
 
 /*
@@ -104,6 +108,8 @@ struct RdmaHcaInflight {
  * rdma_hca_wq_break(), or breaks the whole device, and fails.
  */
 struct RdmaHcaWqOps {
+    /* The queue is in memory of the driver, without a virtqueue. */
+    bool direct;
     /* The most WQEs that can be in flight */
     uint32_t (*depth)(const RdmaHcaWq *wq);
     /*
@@ -252,8 +258,8 @@ typedef struct RdmaHcaEvents {
 } RdmaHcaEvents;
 
 /*
- * How a guest interface migrates, inspects and frees the objects of a kind. The
- * core's object is the first member of the guest interface's.
+ * How a guest interface migrates and frees the objects of a kind. The core's
+ * object is the first member of the guest interface's.
  */
 typedef struct RdmaHcaObjectOps {
     size_t size;                    /* of the guest interface's object */
@@ -263,11 +269,6 @@ typedef struct RdmaHcaObjectOps {
      * guest interface, and set the form of the object.
      */
     bool (*load)(RdmaHca *hca, void *obj, const RdmaHcaRecord *r);
-    /*
-     * Fill in the fields of query-rdma that only the guest interface knows, in
-     * @info: an RdmaCqInfo, an RdmaSrqInfo, or the RdmaQueuePairDetail of a QP.
-     */
-    void (*inspect)(const void *obj, void *info);
     /*
      * Free @obj. The core has removed it, and has no pointer to it. If load()
      * fails or is not called, it has no form, and its fields from the stream
