@@ -12,8 +12,6 @@
 #include "trace.h"
 #include "int.h"
 
-/* The most completions that one turn writes */
-#define MAX_PER_TURN 256
 /* The most completions that are held back at a time */
 #define MAX_HELD 16384
 
@@ -171,7 +169,7 @@ RdmaHcaCq *rdma_hca_hold_run(RdmaHca *hca)
 {
     RdmaHcaHeld *held, *next;
     const RdmaHcaWq *last = NULL;
-    uint32_t left = MAX_PER_TURN;
+    uint32_t budget = RDMA_TURN_BUDGET;
 
     QTAILQ_FOREACH_SAFE(held, &hca->faults->held, next, next) {
         RdmaHcaCq *cq = rdma_hca_cq_get(hca, held->cqn);
@@ -180,10 +178,11 @@ RdmaHcaCq *rdma_hca_hold_run(RdmaHca *hca)
         if (!rdma_hca_fault_is_due(held->until)) {
             continue;
         }
-        if (!left--) {
+        if (!budget) {
             rdma_hca_bh_schedule(hca);
             break;
         }
+        rdma_work_pay(&budget, RDMA_WORK_WR);
         if (wq != last) {
             release_reordered(hca, cq, wq);
             last = wq;

@@ -238,6 +238,12 @@ void rdma_hca_pages_charge_mr(RdmaHca *hca, const RdmaHcaInflight *inflight);
 
 /* wq.c: work queues */
 
+/* The command creates or destroys a QP or SRQ, see RDMA_WORK_COMMAND. */
+static inline void rdma_hca_pay_for_queues(RdmaHca *hca)
+{
+    rdma_work_pay(&hca->cmd_budget, 8 * RDMA_WORK_COMMAND);
+}
+
 /* Initialize a queue of the QP or SRQ @id. The caller sets wq->ops later. */
 void rdma_hca_wq_init(RdmaHcaWq *wq, RdmaQueue kind, uint32_t id,
                       uint32_t max_sge, uint32_t max_inline);

@@ -145,7 +145,7 @@ int rdma_hca_qp_create(RdmaHca *hca, RdmaHcaQp *qp)
     int ret;
 
     rdma_hca_qp_add(hca, qp);
-    rdma_work_pay(&hca->cmd_budget, 8 * RDMA_WORK_COMMAND);
+    rdma_hca_pay_for_queues(hca);
     init.wire_qpn = init.qpn;
     ret = hca->bc->create_qp(hca->backend, &init);
     if (ret) {
@@ -266,7 +266,7 @@ int rdma_hca_qp_destroy(RdmaHca *hca, uint32_t qpn)
         return ret;
     }
     trace_rdma_hca_qp_destroy(hca->owner, qpn);
-    rdma_work_pay(&hca->cmd_budget, 8 * RDMA_WORK_COMMAND);
+    rdma_hca_pay_for_queues(hca);
     if (hca->n_mws) {
         /* The backend searches for windows that the QP has bound. */
         rdma_work_pay(&hca->cmd_budget, hca->mrs.end / 8 * RDMA_WORK_ENTRY);

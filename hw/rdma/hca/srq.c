@@ -45,7 +45,7 @@ int rdma_hca_srq_create(RdmaHca *hca, RdmaHcaSrq *srq)
     int ret;
 
     rdma_hca_srq_add(hca, srq);
-    rdma_work_pay(&hca->cmd_budget, 8 * RDMA_WORK_COMMAND);
+    rdma_hca_pay_for_queues(hca);
     ret = hca->bc->create_srq(hca->backend, &attr);
     if (ret) {
         rdma_hca_srq_remove(hca, srq);
@@ -91,7 +91,7 @@ int rdma_hca_srq_destroy(RdmaHca *hca, uint32_t srqn)
         return ret;
     }
     trace_rdma_hca_srq_destroy(hca->owner, srqn);
-    rdma_work_pay(&hca->cmd_budget, 8 * RDMA_WORK_COMMAND);
+    rdma_hca_pay_for_queues(hca);
     rdma_hca_wq_destroy(hca, &srq->wq);
     rdma_hca_srq_remove(hca, srq);
     return 0;

@@ -11,9 +11,6 @@
 #include "trace.h"
 #include "queue.h"
 
-/* Budget for writing a completion. It pays for the backlog, too. */
-#define COMPLETE_BUDGET (8 * RDMA_WORK_WR)
-
 typedef enum PushResult {
     PUSHED,
     NO_BUFFER,
@@ -154,7 +151,7 @@ static bool post(VirtIORdma *s, VirtIORdmaCq *cq, const VirtIORdmaCqe *cqe,
     uint32_t max_backlog = virtio_rdma_is_v1(s) ? cq->core.cqe : 0;
     PushResult result = NO_BUFFER;
     /* Enough for more than one completion, so that the backlog gets shorter */
-    uint32_t budget = COMPLETE_BUDGET;
+    uint32_t budget = RDMA_QUEUE_BUDGET / 8;
 
     if (cq->n_backlog && !flush(s, cq, &budget)) {
         return false;

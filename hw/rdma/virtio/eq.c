@@ -55,9 +55,6 @@ void virtio_rdma_eq_queue_event(VirtIORdmaCq *cq)
     }
 }
 
-/* Budget for writing a new event. It pays for older events that wait, too. */
-#define EVENT_BUDGET (8 * RDMA_WORK_WR)
-
 /* Write an event. False if there is no buffer, or the event queue fails. */
 static bool push_event(VirtIORdma *s, VirtIORdmaCq *eq, uint32_t cqn,
                        uint32_t *budget)
@@ -156,7 +153,8 @@ static void fire_if_armed(VirtIORdma *s, VirtIORdmaCq *cq)
 {
     VirtIORdmaCq *eq = cq->eq;
     bool solicited = cq->solicited;
-    uint32_t budget = EVENT_BUDGET;
+    /* Enough for more than one event, so that fewer events wait */
+    uint32_t budget = RDMA_QUEUE_BUDGET / 8;
 
     cq->solicited = false;
     if (cq->core.error || eq->core.error || !virtio_rdma_active(s) ||
