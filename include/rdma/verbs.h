@@ -88,6 +88,12 @@ typedef enum RdmaQpType {
     RDMA_QPT_UD = 4,
 } RdmaQpType;
 
+/* Does each send of a QP of this type name its peer? Others are connected. */
+static inline bool rdma_qp_is_datagram(RdmaQpType type)
+{
+    return type == RDMA_QPT_UD || type == RDMA_QPT_GSI;
+}
+
 /* The types of objects, with the number that names one */
 typedef enum RdmaObjectType {
     RDMA_OBJECT_GID,                /* index in the table */

@@ -433,11 +433,6 @@ static bool try_strike(RdmaHca *hca, RdmaHcaFault *f)
     return true;
 }
 
-static bool is_datagram(const RdmaHcaQp *qp)
-{
-    return qp->init.qp_type == RDMA_QPT_UD || qp->init.qp_type == RDMA_QPT_GSI;
-}
-
 static bool matches_peer(RdmaHca *hca, const RdmaHcaFault *f, const Work *w)
 {
     const RdmaFaultWork *want = rdma_hca_fault_work(f);
@@ -452,7 +447,7 @@ static bool matches_peer(RdmaHca *hca, const RdmaHcaFault *f, const Work *w)
     if (!w->qp) {
         return false;
     }
-    if (!is_datagram(w->qp)) {
+    if (!rdma_qp_is_datagram(w->qp->init.qp_type)) {
         if (hca->bc->inspect(hca->backend, RDMA_OBJECT_QP, w->qp->init.qpn,
                              &in)) {
             return false;
@@ -548,7 +543,7 @@ static void hold_back(RdmaHca *hca, RdmaHcaQp *qp)
 
 bool rdma_hca_fault_send(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr)
 {
-    bool ud = is_datagram(qp);
+    bool ud = rdma_qp_is_datagram(qp->init.qp_type);
     Work w = {
         .qp = qp,
         .opcode = ud ? RDMA_COMPLETION_OPCODE_SEND

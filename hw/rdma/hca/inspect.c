@@ -193,11 +193,6 @@ static void add_path(RdmaQueuePairDetail *info, const RdmaQpInspection *in)
     }
 }
 
-static bool is_connected(const RdmaHcaQp *qp)
-{
-    return qp->init.qp_type == RDMA_QPT_RC || qp->init.qp_type == RDMA_QPT_UC;
-}
-
 static RdmaQueuePairDetail *detail_info(RdmaHca *hca, const RdmaHcaQp *qp,
                                         const RdmaQpInspection *in)
 {
@@ -209,7 +204,7 @@ static RdmaQueuePairDetail *detail_info(RdmaHca *hca, const RdmaHcaQp *qp,
     info->max_recv_sge = qp->init.cap.max_recv_sge;
     info->max_inline_data = qp->init.cap.max_inline_data;
     info->direct = qp->sq.ops->direct;
-    if (is_connected(qp)) {
+    if (!rdma_qp_is_datagram(qp->init.qp_type)) {
         add_path(info, in);
     }
     info->has_rate_limit = in->known & RDMA_QP_RATE_LIMIT;
@@ -254,7 +249,8 @@ static void add_qp(RdmaHca *hca, const void *obj, bool detail, Ends *ends)
     info->recv_cqn = qp->recv_cq->cqn;
     info->has_srqn = qp->srq;
     info->srqn = qp->srq ? qp->srq->attr.srqn : 0;
-    info->has_dest_qpn = is_connected(qp) && (in.qp.known & RDMA_QP_DEST_QPN);
+    info->has_dest_qpn = !rdma_qp_is_datagram(qp->init.qp_type) &&
+                         (in.qp.known & RDMA_QP_DEST_QPN);
     info->dest_qpn = in.qp.attr.dest_qp_num;
     info->has_sq_psn = in.qp.known & RDMA_QP_SQ_PSN;
     info->sq_psn = in.qp.attr.sq_psn;

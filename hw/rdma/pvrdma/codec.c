@@ -127,7 +127,7 @@ bool pvrdma_get_send(const PvrdmaSendWqe *wqe, RdmaQpType type, bool kernel,
     } else {
         memcpy(wr->ex.imm_data, wqe->ex.imm_data, sizeof(wr->ex.imm_data));
     }
-    if (type == RDMA_QPT_UD || type == RDMA_QPT_GSI) {
+    if (rdma_qp_is_datagram(type)) {
         get_ud(wqe, wr);
     } else {
         get_connected(wqe, wr, pages);

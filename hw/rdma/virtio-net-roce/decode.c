@@ -74,7 +74,7 @@ static bool get_send(NetRoce *s, RdmaHcaQp *qp, size_t len, RdmaSendWr *wr)
                               RDMA_SEND_SOLICITED | RDMA_SEND_INLINE)) {
         return false;
     }
-    if (qp->init.qp_type == RDMA_QPT_UD || qp->init.qp_type == RDMA_QPT_GSI) {
+    if (rdma_qp_is_datagram(qp->init.qp_type)) {
         if (!get_ud(s, qp, wqe, wr)) {
             return false;
         }

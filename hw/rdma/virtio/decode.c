@@ -58,8 +58,7 @@ static RdmaWcStatus get_send(VirtIORdma *s, RdmaHcaQp *qp, size_t len,
     RdmaHcaPages pages = {};
     const RdmaHcaWq *wq = &qp->sq;
     size_t fixed = VIRTIO_RDMA_SEND_WQE_SIZE;
-    bool ud = qp->init.qp_type == RDMA_QPT_UD ||
-              qp->init.qp_type == RDMA_QPT_GSI;
+    bool ud = rdma_qp_is_datagram(qp->init.qp_type);
 
     virtio_rdma_codec_get_send(s->scratch->wqe, ud, wr, &pages);
     if (len < fixed ||

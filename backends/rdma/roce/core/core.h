@@ -320,7 +320,7 @@ static inline void roce_rq_expect(RoceQp *qp)
 
 static inline bool roce_is_ud(const RoceQp *qp)
 {
-    return qp->init.qp_type == RDMA_QPT_UD || qp->init.qp_type == RDMA_QPT_GSI;
+    return rdma_qp_is_datagram(qp->init.qp_type);
 }
 
 /* Does @qp in its current state accept requests, or responses? */
