@@ -10,9 +10,6 @@
 #include "trace.h"
 #include "int.h"
 
-/* At least as many as an object has types of events */
-#define MAX_EVENTS 8
-
 struct RdmaHcaEvent {
     uint64_t key;                   /* of the hash table: type and id */
     RdmaEvent event;
@@ -143,13 +140,6 @@ void rdma_hca_port_check(RdmaHca *hca)
 }
 
 /* Migration */
-
-uint32_t rdma_hca_events_max(RdmaHca *hca)
-{
-    const RdmaBackendLimits *l = &hca->limits;
-
-    return MAX_EVENTS * (l->max_qp + l->max_cq + l->max_srq + 1);
-}
 
 uint32_t rdma_hca_events_count(RdmaHca *hca)
 {

@@ -186,8 +186,6 @@ void rdma_hca_events_init(RdmaHca *hca);
 void rdma_hca_events_free(RdmaHca *hca);
 /* Device reset: drop all pending events. */
 void rdma_hca_events_reset(RdmaHca *hca);
-/* For migration: the most events that can be pending */
-uint32_t rdma_hca_events_max(RdmaHca *hca);
 /* Add a copy of @event. False if it is pending, or there is no such object. */
 bool rdma_hca_event_load(RdmaHca *hca, const RdmaEvent *event);
 
@@ -286,12 +284,11 @@ void rdma_hca_bhs_free(RdmaHca *hca);
 
 /*
  * loaded.c: comparison of the backend's objects in a migration stream with the
- * device's. Call begin and end around the backend's part of the stream.
+ * device's
  */
 
 /* For RdmaBackendClientOps.loaded() */
 bool rdma_hca_loaded(RdmaHca *hca, const RdmaLoaded *obj);
-void rdma_hca_load_begin(RdmaHca *hca);
 /* Has the backend loaded all objects of the device? If not, report an error. */
 bool rdma_hca_load_end(RdmaHca *hca);
 

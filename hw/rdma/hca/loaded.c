@@ -76,11 +76,6 @@ bool rdma_hca_loaded(RdmaHca *hca, const RdmaLoaded *obj)
     }
 }
 
-void rdma_hca_load_begin(RdmaHca *hca)
-{
-    memset(hca->loaded, 0, sizeof(hca->loaded));
-}
-
 static bool check_count(const char *what, uint32_t ours, uint32_t backends)
 {
     if (ours != backends) {

@@ -161,10 +161,9 @@ int rdma_hca_mr_create(RdmaHca *hca, RdmaMrAttr *attr, RdmaHcaPages *p)
     return ret;
 }
 
-static int check_rereg(RdmaHca *hca, uint32_t flags, const RdmaMrAttr *attr)
+static int check_rereg(RdmaHca *hca, const RdmaHcaMr *mr, uint32_t flags,
+                       const RdmaMrAttr *attr)
 {
-    RdmaHcaMr *mr = rdma_hca_mr_get(hca, attr->mrn);
-
     if (!hca->bc->modify_mr) {
         return -ENOTSUP;
     }
@@ -198,9 +197,8 @@ static void renew_keys(const RdmaHcaMr *mr, uint32_t flags, RdmaMrAttr *attr)
     attr->rkey = peers ? attr->lkey : 0;
 }
 
-static int rereg(RdmaHca *hca, uint32_t flags, RdmaMrAttr *attr)
+static int rereg(RdmaHca *hca, RdmaHcaMr *mr, uint32_t flags, RdmaMrAttr *attr)
 {
-    RdmaHcaMr *mr = rdma_hca_mr_get(hca, attr->mrn);
     int ret;
 
     attr->type = mr->type;
@@ -232,7 +230,8 @@ static int rereg(RdmaHca *hca, uint32_t flags, RdmaMrAttr *attr)
 int rdma_hca_mr_rereg(RdmaHca *hca, uint32_t flags, RdmaMrAttr *attr,
                       RdmaHcaPages *p)
 {
-    int ret = check_rereg(hca, flags, attr);
+    RdmaHcaMr *mr = rdma_hca_mr_get(hca, attr->mrn);
+    int ret = check_rereg(hca, mr, flags, attr);
 
     if (!ret && (flags & RDMA_REREG_TRANSLATION)) {
         ret = read_pages(hca, p, attr);
@@ -240,16 +239,15 @@ int rdma_hca_mr_rereg(RdmaHca *hca, uint32_t flags, RdmaMrAttr *attr,
     if (ret) {
         return ret;
     }
-    ret = rereg(hca, flags, attr);
+    ret = rereg(hca, mr, flags, attr);
     if (attr->npages) {
         rdma_hca_pages_finish(hca, ret, attr->pages, p);
     }
     return ret;
 }
 
-static int check_map(RdmaHca *hca, uint32_t mrn, uint32_t npages)
+static int check_map(RdmaHca *hca, const RdmaHcaMr *mr, uint32_t npages)
 {
-    RdmaHcaMr *mr = rdma_hca_mr_get(hca, mrn);
     int ret = check_mem_mgt(hca);
 
     if (ret) {
@@ -263,15 +261,14 @@ static int check_map(RdmaHca *hca, uint32_t mrn, uint32_t npages)
            ? 0 : -EINVAL;
 }
 
-static int map(RdmaHca *hca, uint32_t mrn, const RdmaHcaPages *p,
+static int map(RdmaHca *hca, RdmaHcaMr *mr, const RdmaHcaPages *p,
                uint64_t *pages)
 {
-    RdmaHcaMr *mr = rdma_hca_mr_get(hca, mrn);
     uint32_t in_use;
     int ret;
 
-    trace_rdma_hca_mr_map(hca->owner, mrn, p->iova, p->length);
-    ret = hca->bc->map_mr(hca->backend, mrn, p->iova, p->length, pages,
+    trace_rdma_hca_mr_map(hca->owner, mr->mrn, p->iova, p->length);
+    ret = hca->bc->map_mr(hca->backend, mr->mrn, p->iova, p->length, pages,
                           p->npages);
     if (ret) {
         hca->charged_pages -= p->npages;
@@ -290,14 +287,15 @@ static int map(RdmaHca *hca, uint32_t mrn, const RdmaHcaPages *p,
 
 int rdma_hca_mr_map(RdmaHca *hca, uint32_t mrn, RdmaHcaPages *p)
 {
+    RdmaHcaMr *mr = rdma_hca_mr_get(hca, mrn);
     uint64_t *pages;
-    int ret = check_map(hca, mrn, p->npages) ?: rdma_hca_pages_check(hca, p) ?:
+    int ret = check_map(hca, mr, p->npages) ?: rdma_hca_pages_check(hca, p) ?:
               rdma_hca_pages_read_on(hca, p, &pages);
 
     if (ret) {
         return ret;
     }
-    ret = map(hca, mrn, p, pages);
+    ret = map(hca, mr, p, pages);
     rdma_hca_pages_finish(hca, ret, pages, p);
     return ret;
 }

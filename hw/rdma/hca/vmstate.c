@@ -54,11 +54,6 @@ static int get_events(QEMUFile *f, void *pv, size_t size,
     RdmaHca *hca = pv;
     uint32_t count = qemu_get_be32(f);
 
-    if (count > rdma_hca_events_max(hca)) {
-        error_report("rdma: %u events in the migration stream, but the device "
-                     "has at most %u", count, rdma_hca_events_max(hca));
-        return -EINVAL;
-    }
     for (uint32_t i = 0; i < count; i++) {
         RdmaEvent event;
 
@@ -221,8 +216,10 @@ static const VMStateDescription vmstate_backend = {
 
 static int pre_load(void *opaque)
 {
-    rdma_hca_forget_loaded(opaque);
-    rdma_hca_load_begin(opaque);
+    RdmaHca *hca = opaque;
+
+    rdma_hca_forget_loaded(hca);
+    memset(hca->loaded, 0, sizeof(hca->loaded));
     return 0;
 }
 

@@ -81,11 +81,6 @@ void virtio_rdma_reset(VirtIODevice *vdev)
     rdma_hca_leave(&s->hca);
 }
 
-static bool is_event_vq(VirtIORdma *s, uint32_t n)
-{
-    return n == VIRTIO_RDMA_EVENT_VQ(s->max_vq_cq, s->max_vq_qp);
-}
-
 static void reset_wq(VirtIORdma *s, RdmaHcaWq *wq)
 {
     const char *owner = rdma_hca_wq_owner(wq);
@@ -154,7 +149,7 @@ void virtio_rdma_queue_enable(VirtIODevice *vdev, uint32_t n)
         rdma_hca_wq_schedule(&s->hca, wq);
     } else if (virtio_rdma_cq_of_vq(s, n)) {
         virtio_rdma_schedule(s, &s->sched_cqs);
-    } else if (is_event_vq(s, n)) {
+    } else if (n == VIRTIO_RDMA_EVENT_VQ(s->max_vq_cq, s->max_vq_qp)) {
         virtio_rdma_schedule(s, &s->sched_events);
     }
 }

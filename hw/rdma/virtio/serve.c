@@ -114,16 +114,11 @@ void virtio_rdma_handle_cq(VirtIODevice *vdev, VirtQueue *vq)
     if (!cq || !virtio_rdma_active(s)) {
         return;
     }
-    if (rdma_hca_busy(&s->hca)) {
+    if (!rdma_hca_enter_to_kick(&s->hca)) {
         virtio_rdma_schedule(s, &s->sched_cqs);
         return;
     }
-    rdma_hca_enter(&s->hca);
-    if (s->hca.kick_budget) {
-        flush_cq(s, cq, &s->hca.kick_budget);
-    } else {
-        virtio_rdma_schedule(s, &s->sched_cqs);
-    }
+    flush_cq(s, cq, &s->hca.kick_budget);
     rdma_hca_leave(&s->hca);
 }
 
