@@ -5,7 +5,6 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/aio.h"
-#include "qemu/cutils.h"
 #include "qemu/madvise.h"
 #include "qemu/main-loop.h"
 #include "qemu/queue.h"

@@ -6,7 +6,6 @@
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
 #include "qemu/bswap.h"
-#include "qemu/main-loop.h"
 #include "system/rdma-backend.h"
 #include "rdma/roce.h"
 #include "int.h"

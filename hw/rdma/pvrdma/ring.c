@@ -9,7 +9,6 @@
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
 #include "qemu/log.h"
-#include "trace.h"
 #include "int.h"
 
 uint64_t pvrdma_ring_pages(uint32_t size, uint32_t stride)

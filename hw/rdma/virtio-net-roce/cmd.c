@@ -5,7 +5,6 @@
  * here.
  */
 #include "qemu/osdep.h"
-#include "qemu/log.h"
 #include "int.h"
 
 /* 4.096 us << 15, as hardware adapters report */

@@ -4,8 +4,6 @@
  */
 #include "qemu/osdep.h"
 #include "hw/virtio/virtio-rdma-series.h"
-#include "qapi/error.h"
-#include "qemu/log.h"
 #include "qemu/module.h"
 #include "standard-headers/linux/virtio_ids.h"
 #include "standard-headers/linux/virtio_net.h"

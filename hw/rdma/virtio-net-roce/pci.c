@@ -6,7 +6,6 @@
 #include "hw/core/qdev-properties.h"
 #include "hw/virtio/virtio-pci-power.h"
 #include "hw/virtio/virtio-pci.h"
-#include "qapi/error.h"
 #include "qemu/module.h"
 #include "system/rdma-series.h"
 #include "int.h"

@@ -3,10 +3,6 @@
  * virtio-rdma: the device as QEMU and the transport see it.
  */
 #include "qemu/osdep.h"
-#include "qapi/error.h"
-#include "qemu/bitmap.h"
-#include "qemu/log.h"
-#include "qemu/main-loop.h"
 #include "qemu/module.h"
 #include "system/rdma-series.h"
 #include "trace.h"

@@ -8,7 +8,6 @@
  */
 #include "qemu/osdep.h"
 #include "hw/virtio/virtio-bus.h"
-#include "qemu/bitmap.h"
 #include "qemu/main-loop.h"
 #include "system/memory.h"
 #include "queue.h"
