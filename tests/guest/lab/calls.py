@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Count the system calls that QEMUs make for the data that they move. perf
-counts them at the kernel's tracepoints, which costs less than strace."""
+"""Count the system calls that QEMUs make for the data that they move, and the
+doorbells of their guests. perf counts calls at the kernel's tracepoints, which
+costs less than strace."""
 import shutil
 import signal
 import subprocess
@@ -8,14 +9,20 @@ import time
 from contextlib import contextmanager
 
 EVENT = 'syscalls:sys_enter_'
-# Calls that send or receive, and writes to eventfds, which wake other threads
-COUNTED = ('sendmsg', 'recvmsg', 'sendto', 'recvfrom', 'write')
+# Calls that send or receive, writes to eventfds, which wake other threads, and
+# calls of ppoll(), in which main loops and iothreads wait
+COUNTED = ('sendmsg', 'recvmsg', 'sendto', 'recvfrom', 'write', 'ppoll')
+# A thread waits for a mutex: FUTEX_WAIT_PRIVATE. Waits for conditions have
+# other codes.
+LOCK_WAIT = ['-e', EVENT + 'futex', '--filter', 'op == 128']
+DOORBELL = 'virtio_rdma_doorbell'
 
 
 def _start(pid):
     return subprocess.Popen(
         ['perf', 'stat', '-x,', '-e',
-         ','.join(EVENT + call for call in COUNTED), '-p', str(pid)],
+         ','.join(EVENT + call for call in COUNTED), *LOCK_WAIT,
+         '-p', str(pid)],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
 
@@ -37,9 +44,20 @@ def refusal():
     return None
 
 
+def _trace_doorbells(vms, on):
+    """Make QEMUs log doorbells, or stop that. Return the number of doorbells
+    that each log has."""
+    for vm in vms:
+        vm.qmp('trace-event-set-state', name=DOORBELL, enable=on)
+    return [vm.qemu_said().count(DOORBELL) for vm in vms]
+
+
 @contextmanager
-def counted(vms):
-    """Return a list. After the block it has {call: number} for each of vms."""
+def counted(vms, doorbells=False):
+    """Return a list. After the block it has {call: number} for each of vms.
+    With @doorbells it also has {DOORBELL: number}, and QEMU makes a further
+    write() for each, to its log."""
+    before = _trace_doorbells(vms, doorbells)
     counters, counts = [_start(vm.process.pid) for vm in vms], []
     # Wait until perf counts
     time.sleep(0.5)
@@ -47,15 +65,20 @@ def counted(vms):
         yield counts
     finally:
         counts += map(_end, counters)
+        after = _trace_doorbells(vms, False)
+        for one, least, most in zip(counts, before, after):
+            one[DOORBELL] = most - least
+
+
+def increase(counts, base, *names):
+    """Return the sum of these counts minus that of base, which may be a little
+    higher by chance."""
+    return max(0, sum(counts[name] - base[name] for name in names))
 
 
 def per_million(counts, base, sent):
-    """Return (calls that send or receive, writes) for each million bytes of
-    sent. Subtract the counts of base, which may be a little higher by
-    chance."""
-    def calls(*names):
-        more = sum(counts[name] - base[name] for name in names)
-        return max(0.0, more / sent * 1e6)
-
-    return (calls('sendmsg', 'recvmsg', 'sendto', 'recvfrom'),
-            calls('write'))
+    """Return (calls that send or receive, writes, calls of ppoll) for each
+    million bytes of sent."""
+    return tuple(increase(counts, base, *names) / sent * 1e6 for names in
+                 (('sendmsg', 'recvmsg', 'sendto', 'recvfrom'), ('write',),
+                  ('ppoll',)))

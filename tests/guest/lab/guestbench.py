@@ -40,6 +40,11 @@ TESTS = [perftest.Test('ib_write_bw', 65536, 300),
 # subtracted: it is loaded over 9p, connects and ends in the same way.
 COUNTED = perftest.Test('ib_write_bw', 65536, 8192)
 SHORT = perftest.Test('ib_write_bw', 65536, 64)
+# The same for what each small message costs
+SMALL = [[perftest.Test(tool, 64, count) for count in (32000, 128)]
+         for tool in ('ib_send_bw', 'ib_write_bw')]
+COSTS = {'wake-ups': 'ppoll', 'doorbells': calls.DOORBELL,
+         'lock waits': 'futex'}
 FACTOR = {'rxe': 1, 'virtio-rdma': 8}
 
 
@@ -65,12 +70,15 @@ def threads(in_thread):
             'extra': lambda index: ['-object', 'iothread,id=io0']}
 
 
-def counted_calls(test, pair, stacks):
-    """Return the system calls of the QEMUs for one run, or None."""
-    with calls.counted(pair.vms) as counts:
-        # A second try would add its calls.
-        _, figures = perftest.run(test, pair, stacks, tries=1)
-    return counts if figures else None
+def counted_calls(test, pair, stacks, doorbells=False):
+    """Return the system calls of the QEMUs for one run, and its doorbells."""
+    for _ in range(perftest.TRIES):
+        with calls.counted(pair.vms, doorbells) as counts:
+            # A second try would add its calls.
+            result, figures = perftest.run(test, pair, stacks, tries=1)
+        if figures:
+            return counts
+    raise LabError(f'{test.name}:\n{result}')
 
 
 def told_calls(pair, stacks):
@@ -78,13 +86,36 @@ def told_calls(pair, stacks):
     COUNTED, so that only calls for messages count."""
     base = counted_calls(SHORT, pair, stacks)
     counts = counted_calls(COUNTED, pair, stacks)
-    if not base or not counts:
-        return 'failed'
     sent = (COUNTED.count - SHORT.count) * COUNTED.size
     return ', '.join(
-        '{}: {:.1f} to send or receive, {:.1f} write()'.format(
+        '{}: {:.1f} to send or receive, {:.1f} write(), {:.1f} ppoll()'.format(
             who, *calls.per_million(count, less, sent))
         for who, count, less in zip(('sender', 'receiver'), counts, base))
+
+
+def costs(long, short, pair, stacks):
+    """Return the COSTS of the sender, then those of the receiver, for each
+    message of @long. Subtract those of @short."""
+    counts, base = (counted_calls(test, pair, stacks, True)
+                    for test in (long, short))
+    return [calls.increase(most, least, name) / (long.count - short.count)
+            for most, least in zip(counts, base) for name in COSTS.values()]
+
+
+def told_costs(pair, stacks, rounds):
+    """Return a table of medians of costs(): SEND, WRITE, and their ratio."""
+    rows = [f'{"for a message of 64 bytes":27}{"SEND":>9}{"WRITE":>9}'
+            f'{"ratio":>9}']
+    found = [[costs(*tests, pair, stacks) for tests in SMALL]
+             for _ in range(rounds)]
+    medians = [map(statistics.median, zip(*values)) for values in zip(*found)]
+    names = [f'{who}, {what}' for who in ('sender', 'receiver')
+             for what in COSTS]
+    for name, send, write in zip(names, *medians):
+        # Below that, connections and the guests' timers vary more.
+        ratio = f'{send / write:9.2f}' if write >= 0.01 else ''
+        rows.append(f'{name:27}{send:9.3f}{write:9.3f}{ratio}')
+    return '\n'.join(rows)
 
 
 def measure(name, rounds):
@@ -109,6 +140,7 @@ def measure(name, rounds):
         if rdma and not calls.refusal():
             print(f'{name}: calls for 1 MB of {COUNTED.name}: '
                   f'{told_calls(pair, stacks)}', flush=True)
+            print(f'{name}: {told_costs(pair, stacks, rounds)}', flush=True)
     return values, floors
 
 

@@ -9,6 +9,7 @@ from guestkit.paths import LabError
 from guestkit.stack import STACKS
 
 from . import perftest
+from .calls import DOORBELL
 from .pair import Pair
 from .programs import rping_time
 from .vmm import ServedPair, VhostUserPair
@@ -16,7 +17,6 @@ from .vmm import ServedPair, VhostUserPair
 ROUNDS = 3
 FACTOR = 4
 PINGS = 200
-DOORBELL = 'virtio_rdma_doorbell'
 TESTS = [perftest.Test('ib_write_bw', 64, 4000),
          perftest.Test('ib_write_bw', 65536, 300),
          perftest.Test('ib_write_lat', 64, 2000),
