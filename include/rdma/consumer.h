@@ -22,8 +22,9 @@ typedef enum RdmaNext {
     /* The work request is in *@wr and counts as taken. */
     RDMA_NEXT_WR,
     /*
-     * The send queue is empty, but the consumer will not kick it. The caller
-     * asks again in its next turn.
+     * The send queue is empty, but the consumer polls it, and will kick it soon
+     * in any case. The caller also asks again when the QP has work of its own,
+     * as after an acknowledgement.
      */
     RDMA_NEXT_LATER,
 } RdmaNext;

@@ -415,20 +415,14 @@ int roce_inspect(const RoceEngine *e, RdmaObjectType what, uint32_t id,
  * The consumer has posted to @queue; the queue need not exist.
  *
  * RDMA_SQ: the engine calls next_send() when QP @id has its turn. After the
- * answer RDMA_NEXT_NONE it does not call next_send() again before a kick.
+ * answer RDMA_NEXT_NONE it does not call next_send() again before a kick. After
+ * RDMA_NEXT_LATER in RTS it does in each turn, but takes no turn for that.
  *
  * RDMA_RQ: the engine tells a peer that waits for a receive of QP @id. In ERR
  * it flushes the receive. In other cases messages pull receives when they need
  * them, so RDMA_SRQ has no effect.
  */
 void roce_kick(RoceEngine *e, RdmaQueue queue, uint32_t id);
-/*
- * The owner begins a turn: call next_send() again for the queues that answered
- * RDMA_NEXT_LATER.
- */
-void roce_rescan(RoceEngine *e);
-/* Are there such queues? If so, the owner takes another turn soon. */
-bool roce_has_rescans(const RoceEngine *e);
 
 /*
  * Is this Ethernet frame RoCEv2, and is it addressed to the port's MAC address

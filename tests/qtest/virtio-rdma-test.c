@@ -43,6 +43,7 @@ int main(int argc, char **argv)
         qrdma_add_tests("virtio-rdma/direct/", direct_recv_tests);
         qrdma_add_tests("virtio-rdma/direct-srq/", direct_srq_tests);
         qrdma_add_tests("virtio-rdma/shadow/", shadow_tests);
+        add_sq_poll_tests();
         /* rdma-verbs refuses an iothread */
         qrdma_add_tests("virtio-rdma/iothread/", iothread_tests);
     }

@@ -236,7 +236,7 @@ static void roce_run_engine(RdmaRoce *r)
              rdma_roce_shm_idle(r->shm, roce_waits_for_acks(r->engine),
                                 until));
     r->in_engine = false;
-    if (more || roce_has_rescans(r->engine)) {
+    if (more) {
         qemu_bh_schedule(r->bh);
     }
     roce_arm_timer(r, now);
@@ -303,7 +303,6 @@ static void roce_begin_turn(RdmaRoce *r)
 {
     r->ran_on_rx = false;
     r->work_before = roce_work(r->engine);
-    roce_rescan(r->engine);
 }
 
 static void roce_bh(void *opaque)

@@ -30,7 +30,6 @@ RoceEngine *roce_new(const RoceConfig *config, const RoceOps *ops,
     e->cqs = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     g_queue_init(&e->active);
     g_queue_init(&e->blocked);
-    g_queue_init(&e->postponed);
     g_queue_init(&e->overdue);
     e->resume_at = ROCE_NO_DEADLINE;
     e->flush_room = ROCE_FLUSH_SLICE;

@@ -161,8 +161,6 @@ bool roce_poll_tx(RoceEngine *e, int64_t now, RoceTxFrame *frame)
                 move_to_tail(qp);
             } else if (tx.waits) {
                 roce_qp_block(qp);
-            } else if (qp->rescan_sends) {
-                roce_qp_postpone(qp);
             } else {
                 roce_qp_unschedule(qp);
             }

@@ -36,7 +36,7 @@ static bool pull_sends(RdmaVerbs *v, VerbsQp *qp, uint32_t *budget)
             }
             break;
         case RDMA_NEXT_LATER:
-            return true;
+            return false;
         case RDMA_NEXT_NONE:
             qp->sq.may_have_work = false;
             return false;

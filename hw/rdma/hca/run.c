@@ -9,11 +9,11 @@
 #include "trace.h"
 #include "int.h"
 
-void rdma_hca_kick(RdmaHca *hca, RdmaHcaWq *wq, bool alone)
+void rdma_hca_kick(RdmaHca *hca, RdmaHcaWq *wq)
 {
     if (wq->kind == RDMA_SQ) {
         if (wq->ops->ring) {
-            wq->ops->ring(hca, wq, alone);
+            wq->ops->ring(hca, wq);
         }
     } else if (wq->kind == RDMA_SRQ && !rdma_hca_wq_check(hca, wq)) {
         /* Wrong counters fail an SRQ at once, not at the next message. */
@@ -39,9 +39,9 @@ static void kick_or_fail_qp(RdmaHca *hca, RdmaHcaQp *qp, uint32_t *budget)
         rdma_work_pay(budget, RDMA_WORK_WR);
     }
     if (!qp->srq) {
-        rdma_hca_kick(hca, &qp->rq, false);
+        rdma_hca_kick(hca, &qp->rq);
     }
-    rdma_hca_kick(hca, &qp->sq, false);
+    rdma_hca_kick(hca, &qp->sq);
 }
 
 static void kick_or_fail_srq(RdmaHca *hca, RdmaHcaSrq *srq, uint32_t *budget)
@@ -53,7 +53,7 @@ static void kick_or_fail_srq(RdmaHca *hca, RdmaHcaSrq *srq, uint32_t *budget)
         }
         rdma_hca_srq_fail(hca, srq);
     } else {
-        rdma_hca_kick(hca, &srq->wq, false);
+        rdma_hca_kick(hca, &srq->wq);
     }
 }
 
@@ -127,7 +127,7 @@ void rdma_hca_ring(RdmaHca *hca, RdmaHcaWq *wq)
         return;
     }
     rdma_work_pay(&hca->kick_budget, RDMA_WORK_POLL);
-    rdma_hca_kick(hca, wq, false);
+    rdma_hca_kick(hca, wq);
     rdma_hca_leave(hca);
 }
 
@@ -235,6 +235,15 @@ static void hca_work_bh(void *opaque)
         run_queues(hca);
     }
     rdma_hca_leave(hca);
+}
+
+void rdma_hca_work_run(RdmaHca *hca)
+{
+    if (hca->ctx) {
+        hca_work_bh(hca);
+    } else {
+        hca_bh(hca);
+    }
 }
 
 void rdma_hca_bhs_init(RdmaHca *hca)

@@ -85,6 +85,14 @@ static void resume(RdmaHca *hca)
     virtio_rdma_of(hca)->ctrl_waiting = false;
 }
 
+static void poll_doorbells(RdmaHca *hca)
+{
+    VirtIORdma *s = virtio_rdma_of(hca);
+
+    virtio_rdma_shadows_run(s);
+    virtio_rdma_sq_polls_run(s);
+}
+
 static const RdmaHcaOps hca_ops = {
     .is_active = is_active,
     .has_driver = has_driver,
@@ -98,7 +106,7 @@ static const RdmaHcaOps hca_ops = {
     .qp = &virtio_rdma_qps,
     .update_running = update_running,
     .serve = virtio_rdma_serve,
-    .poll_doorbells = virtio_rdma_shadows_run,
+    .poll_doorbells = poll_doorbells,
     .resume = resume,
     .flush = virtio_rdma_eqs_flush,
     .run_pending = virtio_rdma_run_pending,

@@ -80,6 +80,7 @@ static void virtio_rdma_realize(DeviceState *dev, Error **errp)
     QTAILQ_INIT(&s->completed_cqs);
     QTAILQ_INIT(&s->sched_eqs);
     virtio_rdma_shadows_init(s);
+    virtio_rdma_sq_polls_init(s);
     virtio_rdma_scratch_init(s);
     rdma_hca_start(&s->hca);
     virtio_rdma_config_update(s);

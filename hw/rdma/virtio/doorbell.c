@@ -3,33 +3,12 @@
  * The handler of doorbells of direct queues
  */
 #include "qemu/osdep.h"
-#include "qemu/timer.h"
 #include "trace.h"
 #include "device.h"
 
 /*
- * Doorbells this close together mean back-to-back posts: replies of peers take
- * longer, unless the peer is in this guest.
- */
-#define RING_IN_A_ROW_NS (25 * SCALE_US)
-
-/*
- * Store the time of this doorbell in *@rung_at. Returns whether the last one
- * was less than RING_IN_A_ROW_NS ago.
- */
-static bool note_doorbell(int64_t *rung_at)
-{
-    int64_t now = get_clock();
-    int64_t before = *rung_at;
-
-    *rung_at = now;
-    return now - before < RING_IN_A_ROW_NS;
-}
-
-/*
- * At the first doorbell the vCPU thread sends at once, because the main loop
- * may sleep. For later doorbells in a row the main loop sends, in parallel to
- * the vCPU.
+ * The vCPU thread sends at once, because the main loop may sleep. If more sends
+ * are likely, the device polls for them.
  */
 static void ring_direct_qp(VirtIORdma *s, VirtIORdmaQp *vqp)
 {
@@ -39,15 +18,13 @@ static void ring_direct_qp(VirtIORdma *s, VirtIORdmaQp *vqp)
         rdma_hca_qp_schedule(&s->hca, qp);
         return;
     }
-    if (note_doorbell(&s->shadows[vqp->doorbell].rung_at)) {
-        virtio_rdma_shadow_wake(s, vqp->doorbell);
-    }
+    virtio_rdma_shadow_rang(s, vqp->doorbell, qp->init.qpn);
+    virtio_rdma_sq_poll_rang(s, vqp);
     rdma_work_pay(&s->hca.kick_budget, RDMA_WORK_POLL);
     if (!qp->srq && qp->rq.ops->wake(&s->hca, &qp->rq)) {
         rdma_backend_kick(s->hca.backend, RDMA_RQ, qp->init.qpn);
     }
-    rdma_hca_kick(&s->hca, &qp->sq,
-                  !note_doorbell(&vqp->rung_at) && !qp->sq.count);
+    rdma_hca_kick(&s->hca, &qp->sq);
     /* This may end the QP and the device, so do not use them after it. */
     rdma_hca_leave(&s->hca);
 }

@@ -32,6 +32,7 @@ void virtio_rdma_qp_free(RdmaHca *hca, void *obj)
     VirtIORdma *s = virtio_rdma_of(hca);
     VirtIORdmaQp *qp = obj;
 
+    virtio_rdma_sq_poll_end(s, qp);
     virtio_rdma_qp_set_notifiers(s, qp->core.init.qpn, false);
     rdma_hca_extents_free(hca, &qp->pages);
     g_free(qp);

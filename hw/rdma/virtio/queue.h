@@ -22,6 +22,20 @@ typedef struct VirtIORdmaCqe {
     uint8_t bytes[VIRTIO_RDMA_CQE_ROOM]; /* as the driver will see it */
 } VirtIORdmaCqe;
 
+/* How the device polls a direct SQ, see sq-poll.c */
+typedef struct VirtIORdmaPoll VirtIORdmaPoll;
+struct VirtIORdmaPoll {
+    bool is_on;                     /* the driver need not ring */
+    bool is_over;                   /* the interval; @next is not in use */
+    uint8_t poor;                   /* intervals in a row with few sends */
+    uint8_t skip;                   /* doorbells that start no polling */
+    uint8_t backoff;                /* @skip after polling has ended */
+    uint32_t start;                 /* @taken when the interval began */
+    int64_t rung_at;                /* the last doorbell, in host time */
+    int64_t until;                  /* polling goes on, in host time */
+    QTAILQ_ENTRY(VirtIORdmaPoll) next; /* of VirtIORdma.polled_sqs */
+};
+
 /* The slots of a direct queue, in memory of the driver */
 typedef struct VirtIORdmaSlots {
     RdmaHcaCursor at;
@@ -34,9 +48,7 @@ typedef struct VirtIORdmaSlots {
     bool in_doubt;                  /* the word at @awake may differ from it */
     /* Of an SQ */
     bool rung;                      /* a doorbell came after the last take() */
-    uint32_t slept_at;              /* @taken when the queue was last empty */
-    uint32_t rescan_threshold;      /* WQEs since then that merit a rescan */
-    int64_t poll_until;             /* rescan until then, in host time */
+    VirtIORdmaPoll poll;
 } VirtIORdmaSlots;
 
 /* A CQ, or an event queue */
@@ -94,7 +106,6 @@ typedef struct VirtIORdmaQp {
     /* Of a direct QP: the memory of its queues, and its page of doorbells */
     RdmaHcaExtents pages;
     uint16_t doorbell;
-    int64_t rung_at;                /* the last doorbell, in host time */
 } VirtIORdmaQp;
 
 /*
@@ -184,6 +195,7 @@ struct VirtIORdmaShadow {
     /* Bits taken from the summary that wait for another turn */
     uint32_t left[VIRTIO_RDMA_SHADOW_WORDS / 32];
     int64_t rung_at;                /* the last doorbell, in host time */
+    uint32_t rung_by;               /* QPN of that doorbell */
     int64_t poll_until;             /* stay awake until then, in host time */
     QTAILQ_ENTRY(VirtIORdmaShadow) next; /* of VirtIORdma.awake_shadows */
 };
@@ -195,9 +207,9 @@ static inline bool virtio_rdma_shadow_is_awake(const VirtIORdmaShadow *shadow)
 }
 
 /*
- * When to stop polling after work was found: a doorbell that a process of its
- * own gets as a message costs more than a few polls. Without poll-max-ns this
- * reads no clock.
+ * How long to poll after work was found, at least: a doorbell that a process of
+ * its own gets as a message costs more than a few polls. Without poll-max-ns
+ * this reads no clock.
  */
 static inline int64_t virtio_rdma_poll_end(const VirtIORdma *s)
 {
@@ -338,13 +350,30 @@ int virtio_rdma_shadow_set(VirtIORdma *s, uint32_t page, uint64_t addr);
 void virtio_rdma_shadow_load(VirtIORdma *s, uint32_t page, uint64_t addr);
 /* Remove the shadow of @page, if there is one. */
 void virtio_rdma_shadow_drop(VirtIORdma *s, uint32_t page);
-/* Poll the shadow of @page, if there is one: the driver need not ring. */
-void virtio_rdma_shadow_wake(VirtIORdma *s, uint32_t page);
 /*
- * For RdmaHcaOps.poll_doorbells(): schedule QPs that are marked in shadows, and
- * stop polling shadows without marks.
+ * The driver has rung for QP @qpn. If doorbells of several QPs come in a row,
+ * the shadow of @page wakes up: the driver need not ring.
  */
-void virtio_rdma_shadows_run(RdmaHca *hca);
+void virtio_rdma_shadow_rang(VirtIORdma *s, uint32_t page, uint32_t qpn);
+/*
+ * From RdmaHcaOps.poll_doorbells(): schedule QPs that are marked in shadows,
+ * and stop polling shadows without marks.
+ */
+void virtio_rdma_shadows_run(VirtIORdma *s);
+
+/* sq-poll.c: polling of direct SQs. After init, call after rdma_hca_enter(). */
+
+void virtio_rdma_sq_polls_init(VirtIORdma *s);
+/* Call without having entered, after rdma_hca_detach(). */
+void virtio_rdma_sq_polls_free(VirtIORdma *s);
+/* The driver has rung for @qp. This may start polling of its SQ. */
+void virtio_rdma_sq_poll_rang(VirtIORdma *s, VirtIORdmaQp *qp);
+/* The SQ of @qp is empty. Does the device poll it from now on? */
+bool virtio_rdma_sq_poll_continues(VirtIORdma *s, VirtIORdmaQp *qp);
+/* @qp goes away. */
+void virtio_rdma_sq_poll_end(VirtIORdma *s, VirtIORdmaQp *qp);
+/* From RdmaHcaOps.poll_doorbells(): schedule the QPs whose interval is over. */
+void virtio_rdma_sq_polls_run(VirtIORdma *s);
 
 /* wq-vq.c: work queues that are virtqueues */
 

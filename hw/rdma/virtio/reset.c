@@ -169,6 +169,7 @@ static void unrealize(RdmaHca *hca)
     virtio_rdma_shadows_reset(s);
     rdma_hca_free(&s->hca);
     virtio_rdma_shadows_free(s);
+    virtio_rdma_sq_polls_free(s);
     virtio_rdma_scratch_free(s);
     for (int n = virtio_get_num_queues(vdev) - 1; n >= 0; n--) {
         virtio_del_queue(vdev, n);

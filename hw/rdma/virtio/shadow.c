@@ -8,9 +8,12 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"
+#include "qemu/timer.h"
 #include "queue.h"
 
 #define WORD_BITS 32
+/* Two QPs that ring this close together wake the shadow. */
+#define IN_A_ROW_NS (25 * SCALE_US)
 #define SUMMARY_WORDS (VIRTIO_RDMA_SHADOW_WORDS / WORD_BITS)
 
 QEMU_BUILD_BUG_ON(VIRTIO_RDMA_MAX_QP > VIRTIO_RDMA_SHADOW_WORDS * WORD_BITS);
@@ -97,10 +100,8 @@ void virtio_rdma_shadow_load(VirtIORdma *s, uint32_t page, uint64_t addr)
     QTAILQ_INSERT_TAIL(&s->awake_shadows, shadow, next);
 }
 
-void virtio_rdma_shadow_wake(VirtIORdma *s, uint32_t page)
+static void wake(VirtIORdma *s, VirtIORdmaShadow *shadow)
 {
-    VirtIORdmaShadow *shadow = &s->shadows[page];
-
     if (!shadow->is_on || virtio_rdma_shadow_is_awake(shadow)) {
         return;
     }
@@ -110,6 +111,18 @@ void virtio_rdma_shadow_wake(VirtIORdma *s, uint32_t page)
     }
     QTAILQ_INSERT_TAIL(&s->awake_shadows, shadow, next);
     rdma_hca_work_schedule(&s->hca);
+}
+
+void virtio_rdma_shadow_rang(VirtIORdma *s, uint32_t page, uint32_t qpn)
+{
+    VirtIORdmaShadow *shadow = &s->shadows[page];
+    int64_t now = get_clock();
+
+    if (now - shadow->rung_at < IN_A_ROW_NS && qpn != shadow->rung_by) {
+        wake(s, shadow);
+    }
+    shadow->rung_at = now;
+    shadow->rung_by = qpn;
 }
 
 /* Schedule QPs that are marked in @word. False: the shadow is not in RAM. */
@@ -218,9 +231,8 @@ static bool run(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t *budget)
     return true;
 }
 
-void virtio_rdma_shadows_run(RdmaHca *hca)
+void virtio_rdma_shadows_run(VirtIORdma *s)
 {
-    VirtIORdma *s = virtio_rdma_of(hca);
     uint32_t budget = RDMA_TURN_BUDGET;
     VirtIORdmaShadow *shadow, *next;
 

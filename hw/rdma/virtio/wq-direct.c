@@ -240,49 +240,13 @@ static bool wake(RdmaHca *hca, RdmaHcaWq *wq)
     return true;
 }
 
-/*
- * While the shadow of the doorbells is awake, it reports a QP that has one send
- * at a time at less cost than a rescan of each queue.
- */
-static uint32_t default_rescan_threshold(VirtIORdma *s, RdmaHcaWq *wq)
-{
-    const VirtIORdmaQp *qp = container_of(wq, VirtIORdmaQp, core.sq);
-
-    return virtio_rdma_shadow_is_awake(&s->shadows[qp->doorbell]) ? 2 : 1;
-}
-
-static void ring(RdmaHca *hca, RdmaHcaWq *wq, bool alone)
+static void ring(RdmaHca *hca, RdmaHcaWq *wq)
 {
     if (slots_of(wq)->rung) {
         /* The backend has not polled since, and will find this send, too. */
         wake(hca, wq);
     }
     slots_of(wq)->rung = true;
-    slots_of(wq)->rescan_threshold =
-        alone ? UINT32_MAX
-              : default_rescan_threshold(virtio_rdma_of(hca), wq);
-}
-
-/*
- * The queue is empty. Returns whether to poll it in the next turn. That is so
- * for an SQ that had at least @rescan_threshold WQEs since it was last empty,
- * and then for poll-max-ns. Restarts the count.
- */
-static bool plan_rescan(VirtIORdma *s, RdmaHcaWq *wq)
-{
-    VirtIORdmaSlots *slots = slots_of(wq);
-    uint32_t found = slots->taken - slots->slept_at;
-
-    slots->slept_at = slots->taken;
-    if (wq->kind != RDMA_SQ) {
-        return false;
-    }
-    if (found < slots->rescan_threshold) {
-        return virtio_rdma_polls_until(slots->poll_until);
-    }
-    slots->rescan_threshold = default_rescan_threshold(s, wq);
-    slots->poll_until = virtio_rdma_poll_end(s);
-    return true;
 }
 
 static RdmaNext go_to_sleep(RdmaHca *hca, RdmaHcaWq *wq)
@@ -290,7 +254,9 @@ static RdmaNext go_to_sleep(RdmaHca *hca, RdmaHcaWq *wq)
     VirtIORdma *s = virtio_rdma_of(hca);
     VirtIORdmaSlots *slots = slots_of(wq);
 
-    if (plan_rescan(s, wq)) {
+    if (wq->kind == RDMA_SQ &&
+        virtio_rdma_sq_poll_continues(s, container_of(wq, VirtIORdmaQp,
+                                                      core.sq))) {
         wake(hca, wq);
         return RDMA_NEXT_LATER;
     }
@@ -313,7 +279,7 @@ static void drain(RdmaHca *hca, RdmaHcaWq *wq, uint32_t n)
     uint32_t producer;
 
     if (rdma_hca_load_word(rdma_hca_ram(&s->hca), slots->producer, &producer)) {
-        slots->taken = slots->seen = slots->slept_at = producer;
+        slots->taken = slots->seen = producer;
     }
 }
 
@@ -347,7 +313,6 @@ static void start(RdmaHcaWq *wq, VirtIORdmaWq *form,
     slots->awake = rdma_hca_extents_first(pages) + awake;
     slots->depth = 1u << form->depth_shift;
     slots->seen = slots->taken;
-    slots->rescan_threshold = 1;
     /* After migration the word at @awake is that of the source. */
     slots->in_doubt = true;
 }

@@ -133,11 +133,8 @@ struct RdmaHcaWqOps {
     bool (*count)(RdmaHca *hca, const RdmaHcaWq *wq, uint32_t *n);
     /* Check the driver's counters. False: they are wrong; break the queue. */
     bool (*check)(RdmaHca *hca, RdmaHcaWq *wq);
-    /*
-     * The driver has rung the doorbell of an SQ. @alone: the device expects no
-     * further send, so a rescan of the queue does not pay. Optional.
-     */
-    void (*ring)(RdmaHca *hca, RdmaHcaWq *wq, bool alone);
+    /* The driver has rung the doorbell of an SQ. Optional. */
+    void (*ring)(RdmaHca *hca, RdmaHcaWq *wq);
     /*
      * Tell the driver that the device polls the queue, so that the driver need
      * not ring. False if the driver has been told already.
@@ -146,7 +143,7 @@ struct RdmaHcaWqOps {
     /*
      * take() found no WQE: tell the driver to ring for the next one. Returns
      * RDMA_NEXT_NONE; RDMA_NEXT_WR if a WQE has come meanwhile; or, for an SQ
-     * only, RDMA_NEXT_LATER if the device polls the queue in its next turn.
+     * only, RDMA_NEXT_LATER if the device polls the queue.
      */
     RdmaNext (*sleep)(RdmaHca *hca, RdmaHcaWq *wq);
     /*

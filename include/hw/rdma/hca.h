@@ -235,10 +235,10 @@ void rdma_hca_wq_break(RdmaHca *hca, RdmaHcaWq *wq);
 /* run.c: kicks and bottom halves */
 
 /*
- * The queue may have work: have the backend poll it. @alone: see
- * RdmaHcaWqOps.ring(). Call after rdma_hca_enter().
+ * The queue may have work: have the backend poll it. Call after
+ * rdma_hca_enter().
  */
-void rdma_hca_kick(RdmaHca *hca, RdmaHcaWq *wq, bool alone);
+void rdma_hca_kick(RdmaHca *hca, RdmaHcaWq *wq);
 /*
  * The driver has rung a doorbell: enter the device and kick the queue. If the
  * device is busy, or the budget for doorbells is used up, the bottom half kicks
@@ -250,6 +250,12 @@ void rdma_hca_ring(RdmaHca *hca, RdmaHcaWq *wq);
  * caller calls rdma_hca_leave(). False: the caller schedules the queue instead.
  */
 bool rdma_hca_enter_to_kick(RdmaHca *hca);
+/*
+ * For a timer of the guest interface in RdmaHca.ctx, or without one in the main
+ * loop: do at once what rdma_hca_work_schedule() schedules. This saves another
+ * turn of that loop. The call may end the device.
+ */
+void rdma_hca_work_run(RdmaHca *hca);
 /* Schedule all queues. */
 void rdma_hca_kick_all(RdmaHca *hca);
 /*

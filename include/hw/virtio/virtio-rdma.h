@@ -82,6 +82,10 @@ struct VirtIORdma {
     QTAILQ_HEAD(, VirtIORdmaCq) completed_cqs;
     VirtIORdmaShadow *shadows;      /* one for each page of doorbells */
     QTAILQ_HEAD(, VirtIORdmaShadow) awake_shadows; /* the bottom half polls */
+    /* SQs that the device polls, without those whose interval is over */
+    QTAILQ_HEAD(, VirtIORdmaPoll) polled_sqs;
+    QEMUTimer *poll_timer;          /* the interval of all of them */
+    bool poll_due;                  /* the timer has fired */
     /* Work of the bottom half */
     bool sched_all;                 /* all that follow, and all work queues */
     bool sched_cqs;                 /* backlogs of CQs */

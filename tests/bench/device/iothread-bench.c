@@ -242,9 +242,11 @@ static void mark_all(Flood *f)
 
 static void marks_start(Flood *f)
 {
+    uint32_t qpn[] = { f->qps[0]->qpn, f->qps[1]->qpn };
+
     mark_all(f);
     /* After doorbells in a row, the device polls the shadow by itself. */
-    qrdma_doorbell_in_a_row(f->d, QRDMA_DIRECT_DOORBELL, f->qps[0]->qpn, 8);
+    qrdma_doorbell_in_a_row(f->d, QRDMA_DIRECT_DOORBELL, qpn, 8);
 }
 
 static bool marks_done(Flood *f)

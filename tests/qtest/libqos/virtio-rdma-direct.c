@@ -98,13 +98,13 @@ void qrdma_doorbell(QRdma *d, uint32_t page, uint32_t value)
                    page * VIRTIO_RDMA_DOORBELL_SIZE, value);
 }
 
-void qrdma_doorbell_in_a_row(QRdma *d, uint32_t page, uint32_t value,
+void qrdma_doorbell_in_a_row(QRdma *d, uint32_t page, const uint32_t value[2],
                              unsigned n)
 {
     g_autofree uint32_t *le = g_new(uint32_t, n);
 
     for (unsigned i = 0; i < n; i++) {
-        le[i] = cpu_to_le32(value);
+        le[i] = cpu_to_le32(value[i % 2]);
     }
     map_doorbells(d);
     qpci_memwrite(d->pci->pdev, d->doorbells, page * VIRTIO_RDMA_DOORBELL_SIZE,

@@ -438,8 +438,8 @@ void qrdma_direct_set_producer(QRdma *d, const QRdmaWq *wq, uint32_t value);
 void qrdma_shadow_mark(QRdma *d, uint64_t shadow, uint32_t qpn);
 /* Write to a page of doorbells. */
 void qrdma_doorbell(QRdma *d, uint32_t page, uint32_t value);
-/* The same @n times, while the device does not run in between */
-void qrdma_doorbell_in_a_row(QRdma *d, uint32_t page, uint32_t value,
+/* The same @n times, by turns, while the device does not run in between */
+void qrdma_doorbell_in_a_row(QRdma *d, uint32_t page, const uint32_t value[2],
                              unsigned n);
 /* Set the shadow of @page to guest address @addr; 0: none. */
 uint8_t qrdma_set_shadow(QRdma *d, uint16_t page, uint64_t addr);

@@ -32,10 +32,12 @@ static bool is_marked(QRdmaQp *qp, uint64_t shadow)
                        qp->qpn / 32 * 4) & 1u << qp->qpn % 32;
 }
 
-/* The QP of the pair rings, for another one. */
-static void ring_in_a_row(Trip *t)
+/* The QP of the pair and @idle ring, which wakes the shadow. */
+static void ring_in_a_row(Trip *t, QRdmaQp *idle)
 {
-    qrdma_doorbell_in_a_row(t->net.dev[0], PAGE, t->p.a.qp->qpn, IN_A_ROW);
+    uint32_t qpn[] = { t->p.a.qp->qpn, idle->qpn };
+
+    qrdma_doorbell_in_a_row(t->net.dev[0], PAGE, qpn, IN_A_ROW);
 }
 
 /* A QP of side 0 that writes to itself */
@@ -49,7 +51,7 @@ static void test_shadow(void)
     g_autoptr(Trip) t = trip_new(NULL);
     uint64_t shadow = connect_with_shadow(t);
     QRdma *d = t->net.dev[0];
-    QRdmaQp *qp = loop_new(t);
+    QRdmaQp *qp = loop_new(t), *idle = loop_new(t);
 
     for (uint64_t i = 0; i < 2; i++) {
         /* As if the shadow was awake when it was saved */
@@ -60,7 +62,7 @@ static void test_shadow(void)
         qrdma_put_send(qp, qrdma_wr(RDMA_WR_RDMA_WRITE, i, NULL));
         mark(qp, shadow);
         qrdma_expect_none(qp->send_cq);
-        qrdma_wait_until(d, (ring_in_a_row(t), !is_marked(qp, shadow)));
+        qrdma_wait_until(d, (ring_in_a_row(t, idle), !is_marked(qp, shadow)));
         qrdma_expect(qp->send_cq, i, RDMA_WC_SUCCESS);
     }
 }
@@ -74,7 +76,7 @@ static void test_marks_of_the_source(void)
     g_autoptr(Trip) t = trip_new(NULL);
     uint64_t shadow = connect_with_shadow(t);
     QRdma *d = t->net.dev[0];
-    QRdmaQp *qp = loop_new(t);
+    QRdmaQp *qp = loop_new(t), *idle = loop_new(t);
 
     for (int i = 0; i < 2; i++) {
         qrdma_put_send(qp, qrdma_wr(RDMA_WR_RDMA_WRITE, i, NULL));
@@ -94,7 +96,7 @@ static void test_marks_of_the_source(void)
     assert_ok(qrdma_set_shadow(d, PAGE, 0));
     mark(qp, shadow);
     trip_move(t, 0, NULL);
-    ring_in_a_row(t);
+    ring_in_a_row(t, idle);
     qrdma_settle(d);
     g_assert_true(is_marked(qp, shadow));
 }
@@ -111,7 +113,7 @@ static void test_shadow_in_no_ram(void)
     TripSpoilt it = { "address", { 1, PAGE, 0, shadow }, 4, 3,
                       QRDMA_LEGACY_ADDR };
     QRdma *d = t->net.dev[0];
-    QRdmaQp *qp = loop_new(t);
+    QRdmaQp *qp = loop_new(t), *idle = loop_new(t);
 
     qrdma_put_send(qp, qrdma_wr(RDMA_WR_RDMA_WRITE, 1, NULL));
     trip_move_spoilt(t, 0, &it, 1);
@@ -119,7 +121,7 @@ static void test_shadow_in_no_ram(void)
     qrdma_host_set_legacy_ram(t->net.host[0], true);
     qtest_memset(d->host->qts, QRDMA_LEGACY_ADDR, 0, 4096);
     mark(qp, QRDMA_LEGACY_ADDR);
-    ring_in_a_row(t);
+    ring_in_a_row(t, idle);
     qrdma_settle(d);
     g_assert_true(is_marked(qp, QRDMA_LEGACY_ADDR));
     qrdma_put_send(qp, qrdma_wr(RDMA_WR_RDMA_WRITE, 2, NULL));

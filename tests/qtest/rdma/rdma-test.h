@@ -121,6 +121,7 @@ extern const QRdmaTest packed_tests[];
 extern const QRdmaTest reset_tests[];
 extern const QRdmaTest ring_tests[];
 extern const QRdmaTest shadow_tests[];
+void add_sq_poll_tests(void);
 extern const QRdmaTest qp_counters_tests[];
 extern const QRdmaTest srq_tests[];
 extern const QRdmaTest wqe_tests[];

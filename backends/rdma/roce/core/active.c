@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The lists of scheduled QPs: active, blocked (wait for the wire) and postponed
- * (wait for the next turn).
+ * The lists of scheduled QPs: active, and blocked (wait for the wire).
  */
 #include <glib.h>
 #include "core/core.h"
@@ -17,8 +16,7 @@ void roce_wake(RoceEngine *e)
 /* The list that contains @qp, which is scheduled */
 static GQueue *list_of(RoceQp *qp)
 {
-    return qp->blocked ? &qp->e->blocked :
-           qp->postponed ? &qp->e->postponed : &qp->e->active;
+    return qp->blocked ? &qp->e->blocked : &qp->e->active;
 }
 
 static void move_to(RoceQp *qp, GQueue *list)
@@ -26,7 +24,6 @@ static void move_to(RoceQp *qp, GQueue *list)
     g_queue_unlink(list_of(qp), &qp->link);
     g_queue_push_tail_link(list, &qp->link);
     qp->blocked = list == &qp->e->blocked;
-    qp->postponed = list == &qp->e->postponed;
 }
 
 void roce_qp_schedule(RoceQp *qp)
@@ -37,7 +34,7 @@ void roce_qp_schedule(RoceQp *qp)
         qp->active = true;
         qp->quantum = ROCE_QUANTUM;
         g_queue_push_tail_link(&e->active, &qp->link);
-    } else if (qp->blocked || qp->postponed) {
+    } else if (qp->blocked) {
         /* Its next packet may have changed and need not wait. */
         move_to(qp, &e->active);
     }
@@ -50,7 +47,6 @@ void roce_qp_unschedule(RoceQp *qp)
         g_queue_unlink(list_of(qp), &qp->link);
         qp->active = false;
         qp->blocked = false;
-        qp->postponed = false;
     }
 }
 
@@ -58,26 +54,6 @@ void roce_qp_block(RoceQp *qp)
 {
     roce_trace_qp(qp, ROCE_TRACE_TX_WAIT, 0, 0);
     move_to(qp, &qp->e->blocked);
-}
-
-void roce_qp_postpone(RoceQp *qp)
-{
-    move_to(qp, &qp->e->postponed);
-}
-
-void roce_rescan(RoceEngine *e)
-{
-    while (!g_queue_is_empty(&e->postponed)) {
-        RoceQp *qp = g_queue_peek_head(&e->postponed);
-
-        roce_sq_expect(qp);
-        roce_qp_schedule(qp);
-    }
-}
-
-bool roce_has_rescans(const RoceEngine *e)
-{
-    return e->postponed.head != NULL;
 }
 
 void roce_set_tx_blocked(RoceEngine *e, bool blocked)

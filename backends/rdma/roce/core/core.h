@@ -94,10 +94,8 @@ typedef struct RoceQp {
     GList overdue_link;             /* in e->overdue, if @overdue */
     bool active;                    /* in one of e's lists */
     bool blocked;                   /* in e->blocked, not e->active */
-    bool postponed;                 /* in e->postponed, not e->active */
     bool more_sends;                /* the consumer may have sends */
     bool more_recvs;                /* ERR: it may have receives to flush */
-    bool rescan_sends;              /* ask for sends in the next turn */
     bool has_more_work;             /* used up its turn without a packet */
     bool overdue;                   /* the peer has not answered in time */
     bool paused;                    /* may not send before s.sq.send_at */
@@ -204,7 +202,6 @@ struct RoceEngine {
     /* A QP is in at most one of these lists. */
     GQueue active;                  /* may have something to send */
     GQueue blocked;                 /* wait for the wire */
-    GQueue postponed;               /* wait for the next turn */
     bool tx_blocked;                /* see roce_set_tx_blocked() */
     bool window_closed;             /* see roce_waits_for_acks() */
     bool woken;                     /* the owner knows that it must poll */
@@ -306,7 +303,6 @@ static inline uint64_t **roce_spages(const RoceQp *qp, uint32_t index)
 static inline void roce_sq_expect(RoceQp *qp)
 {
     qp->more_sends = qp->e->consumer.next_send && qp->init.cap.max_send_wr;
-    qp->rescan_sends = false;
 }
 
 /*
@@ -427,8 +423,6 @@ void roce_qp_schedule(RoceQp *qp);
 void roce_qp_unschedule(RoceQp *qp);
 /* Move @qp, which is scheduled, to the list that waits for the wire. */
 void roce_qp_block(RoceQp *qp);
-/* Move @qp, which is scheduled, to the list that waits for the next turn. */
-void roce_qp_postpone(RoceQp *qp);
 
 /* timer.c */
 /* Add a deadline of @qp at @when, in ns. An earlier key in the heap stays. */

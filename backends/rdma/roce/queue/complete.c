@@ -150,7 +150,7 @@ void roce_qp_flush(RoceQp *qp, uint32_t *room)
         }
         roce_rq_fail(qp, RDMA_WC_WR_FLUSH_ERR);
     }
-    if (roce_qp_flushes(qp) || qp->rescan_sends) {
+    if (roce_qp_flushes(qp)) {
         roce_qp_schedule(qp);
     }
 }

@@ -251,7 +251,10 @@ bool roce_sq_pull(RoceQp *qp)
         add_wqe(qp, &wr);
         return true;
     case RDMA_NEXT_LATER:
-        qp->rescan_sends = true;
+        if (qp->s.attr.qp_state == RDMA_QPS_RTS) {
+            return false;
+        }
+        /* Flushing is done. */
         break;
     case RDMA_NEXT_NONE:
         break;
