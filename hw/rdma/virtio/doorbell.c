@@ -8,7 +8,8 @@
 
 /*
  * The vCPU thread sends at once, because the main loop may sleep. If more sends
- * are likely, the device polls for them.
+ * are likely, the device polls for them: for sends of several QPs the shadow,
+ * which costs less than polling each queue, and otherwise the queue.
  */
 static void ring_direct_qp(VirtIORdma *s, VirtIORdmaQp *vqp)
 {
@@ -18,8 +19,9 @@ static void ring_direct_qp(VirtIORdma *s, VirtIORdmaQp *vqp)
         rdma_hca_qp_schedule(&s->hca, qp);
         return;
     }
-    virtio_rdma_shadow_rang(s, vqp->doorbell, qp->init.qpn);
-    virtio_rdma_sq_poll_rang(s, vqp);
+    if (!virtio_rdma_shadow_rang(s, vqp->doorbell, qp->init.qpn)) {
+        virtio_rdma_sq_poll_rang(s, vqp);
+    }
     rdma_work_pay(&s->hca.kick_budget, RDMA_WORK_POLL);
     if (!qp->srq && qp->rq.ops->wake(&s->hca, &qp->rq)) {
         rdma_backend_kick(s->hca.backend, RDMA_RQ, qp->init.qpn);

@@ -352,9 +352,10 @@ void virtio_rdma_shadow_load(VirtIORdma *s, uint32_t page, uint64_t addr);
 void virtio_rdma_shadow_drop(VirtIORdma *s, uint32_t page);
 /*
  * The driver has rung for QP @qpn. If doorbells of several QPs come in a row,
- * the shadow of @page wakes up: the driver need not ring.
+ * the shadow of @page wakes up: the driver need not ring. Returns whether it is
+ * awake.
  */
-void virtio_rdma_shadow_rang(VirtIORdma *s, uint32_t page, uint32_t qpn);
+bool virtio_rdma_shadow_rang(VirtIORdma *s, uint32_t page, uint32_t qpn);
 /*
  * From RdmaHcaOps.poll_doorbells(): schedule QPs that are marked in shadows,
  * and stop polling shadows without marks.

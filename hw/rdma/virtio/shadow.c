@@ -113,7 +113,7 @@ static void wake(VirtIORdma *s, VirtIORdmaShadow *shadow)
     rdma_hca_work_schedule(&s->hca);
 }
 
-void virtio_rdma_shadow_rang(VirtIORdma *s, uint32_t page, uint32_t qpn)
+bool virtio_rdma_shadow_rang(VirtIORdma *s, uint32_t page, uint32_t qpn)
 {
     VirtIORdmaShadow *shadow = &s->shadows[page];
     int64_t now = get_clock();
@@ -123,6 +123,7 @@ void virtio_rdma_shadow_rang(VirtIORdma *s, uint32_t page, uint32_t qpn)
     }
     shadow->rung_at = now;
     shadow->rung_by = qpn;
+    return virtio_rdma_shadow_is_awake(shadow);
 }
 
 /* Schedule QPs that are marked in @word. False: the shadow is not in RAM. */
