@@ -31,12 +31,17 @@ void rdma_hca_work_schedule(RdmaHca *hca)
     }
 }
 
-void rdma_hca_wq_schedule(RdmaHca *hca, const RdmaHcaWq *wq)
+void rdma_hca_wq_mark(RdmaHca *hca, const RdmaHcaWq *wq)
 {
     uint32_t bit = wq->kind == RDMA_SRQ ? hca->qps.end + wq->id : wq->id;
 
     set_bit_atomic(bit, hca->kicks);
     qatomic_set_mb(&hca->any_kicks, true);
+}
+
+void rdma_hca_wq_schedule(RdmaHca *hca, const RdmaHcaWq *wq)
+{
+    rdma_hca_wq_mark(hca, wq);
     rdma_hca_work_schedule(hca);
 }
 

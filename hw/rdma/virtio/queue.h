@@ -26,13 +26,13 @@ typedef struct VirtIORdmaCqe {
 typedef struct VirtIORdmaPoll VirtIORdmaPoll;
 struct VirtIORdmaPoll {
     bool is_on;                     /* the driver need not ring */
-    bool is_over;                   /* the interval; @next is not in use */
+    bool is_over;                   /* the interval: not in polled_sqs */
     uint8_t poor;                   /* intervals in a row with few sends */
-    uint8_t skip;                   /* doorbells that start no polling */
+    uint8_t skip;                   /* doorbells that do not start it */
     uint8_t backoff;                /* @skip after polling has ended */
     uint32_t start;                 /* @taken when the interval began */
     int64_t rung_at;                /* the last doorbell, in host time */
-    int64_t until;                  /* polling goes on, in host time */
+    int64_t until;                  /* poll-max-ns: do not stop before */
     QTAILQ_ENTRY(VirtIORdmaPoll) next; /* of VirtIORdma.polled_sqs */
 };
 
@@ -187,6 +187,12 @@ static inline void virtio_rdma_schedule(VirtIORdma *s, bool *flag)
 
 /* For the bottom half: write pending events while there are buffers. */
 void virtio_rdma_events_run(VirtIORdma *s);
+
+/*
+ * Doorbells this close together mean back-to-back posts: replies of peers take
+ * longer, unless the peer is in this guest.
+ */
+#define VIRTIO_RDMA_IN_A_ROW_NS (25 * SCALE_US)
 
 /* The shadow of a page of doorbells: doorbells in memory of the driver */
 struct VirtIORdmaShadow {
@@ -365,6 +371,11 @@ void virtio_rdma_shadows_run(VirtIORdma *s);
 /* sq-poll.c: polling of direct SQs. After init, call after rdma_hca_enter(). */
 
 void virtio_rdma_sq_polls_init(VirtIORdma *s);
+/*
+ * The device is not active any more, and is about to detach. The iothread may
+ * run the timer's callback until the backend has detached.
+ */
+void virtio_rdma_sq_polls_stop(VirtIORdma *s);
 /* Call without having entered, after rdma_hca_detach(). */
 void virtio_rdma_sq_polls_free(VirtIORdma *s);
 /* The driver has rung for @qp. This may start polling of its SQ. */

@@ -8,12 +8,9 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"
-#include "qemu/timer.h"
 #include "queue.h"
 
 #define WORD_BITS 32
-/* Two QPs that ring this close together wake the shadow. */
-#define IN_A_ROW_NS (25 * SCALE_US)
 #define SUMMARY_WORDS (VIRTIO_RDMA_SHADOW_WORDS / WORD_BITS)
 
 QEMU_BUILD_BUG_ON(VIRTIO_RDMA_MAX_QP > VIRTIO_RDMA_SHADOW_WORDS * WORD_BITS);
@@ -118,7 +115,8 @@ bool virtio_rdma_shadow_rang(VirtIORdma *s, uint32_t page, uint32_t qpn)
     VirtIORdmaShadow *shadow = &s->shadows[page];
     int64_t now = get_clock();
 
-    if (now - shadow->rung_at < IN_A_ROW_NS && qpn != shadow->rung_by) {
+    if (now - shadow->rung_at < VIRTIO_RDMA_IN_A_ROW_NS &&
+        qpn != shadow->rung_by) {
         wake(s, shadow);
     }
     shadow->rung_at = now;

@@ -10,8 +10,8 @@
  *
  * A send may wait for the timer. Programs that post each request after a reply
  * are faster with doorbells. So the device stops polling a queue that has too
- * few sends in an interval, and starts again after some more doorbells, twice
- * as many after each failure.
+ * few sends in an interval. It starts again after some more doorbells, about
+ * twice as many after each failure.
  */
 #include "qemu/osdep.h"
 #include "qemu/timer.h"
@@ -23,17 +23,12 @@
 #define MIN_SENDS 4
 /*
  * Poor intervals in a row that end polling. The first may be short, as all
- * queues share a timer. A thread with priority, such as the main loop of a
- * peer, may take the vCPU's processor for one more.
+ * queues share a timer. A thread with higher priority, such as the main loop of
+ * a peer, may keep the vCPU off its processor for another interval.
  */
 #define MAX_POOR 2
 /* The most doorbells after which the device polls again */
 #define MAX_BACKOFF 63
-/*
- * Doorbells this close together mean back-to-back posts: replies of peers take
- * longer, unless the peer is in this guest.
- */
-#define IN_A_ROW_NS (25 * SCALE_US)
 
 static VirtIORdmaPoll *poll_of(VirtIORdmaQp *qp)
 {
@@ -61,9 +56,10 @@ static void forget(VirtIORdma *s, VirtIORdmaPoll *poll)
 }
 
 /*
- * Does this doorbell let one expect more? Sends of RC are in flight until the
- * peer has acknowledged them, so that a program that waits for replies has none
- * at its doorbells. Other sends are done at once, and only time tells.
+ * Are more sends likely after this doorbell? Sends of RC are in flight until
+ * the peer has acknowledged them, so a program that waits for replies has none
+ * at its doorbells. Sends of other types complete at once, so the time since
+ * the last doorbell decides.
  */
 static bool expects_more(VirtIORdmaQp *qp)
 {
@@ -74,7 +70,7 @@ static bool expects_more(VirtIORdmaQp *qp)
     }
     now = get_clock();
     poll_of(qp)->rung_at = now;
-    return now - before < IN_A_ROW_NS;
+    return now - before < VIRTIO_RDMA_IN_A_ROW_NS;
 }
 
 void virtio_rdma_sq_poll_rang(VirtIORdma *s, VirtIORdmaQp *qp)
@@ -139,7 +135,7 @@ void virtio_rdma_sq_polls_run(VirtIORdma *s)
 
         forget(s, poll);
         poll->is_over = true;
-        rdma_hca_qp_schedule(&s->hca, &qp->core);
+        rdma_hca_wq_mark(&s->hca, &qp->core.sq);
     }
 }
 
@@ -160,6 +156,11 @@ void virtio_rdma_sq_polls_init(VirtIORdma *s)
                     ? aio_timer_new(s->hca.ctx, QEMU_CLOCK_REALTIME, SCALE_NS,
                                     poll_now, s)
                     : timer_new_ns(QEMU_CLOCK_REALTIME, poll_now, s);
+}
+
+void virtio_rdma_sq_polls_stop(VirtIORdma *s)
+{
+    timer_del(s->poll_timer);
 }
 
 void virtio_rdma_sq_polls_free(VirtIORdma *s)

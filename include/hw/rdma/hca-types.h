@@ -316,7 +316,10 @@ typedef struct RdmaHcaOps {
      * events and completions that wait for room.
      */
     void (*serve)(RdmaHca *hca);
-    /* Look for doorbells in guest memory, before kicks. Optional. */
+    /*
+     * Schedule QPs that may have sends without a doorbell. Kicks follow in the
+     * same turn. Optional.
+     */
     void (*poll_doorbells)(RdmaHca *hca);
     /*
      * The command that returned -EINPROGRESS can be executed again. The core

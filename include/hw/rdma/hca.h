@@ -228,6 +228,11 @@ void rdma_hca_work_schedule(RdmaHca *hca);
  * entered the device.
  */
 void rdma_hca_wq_schedule(RdmaHca *hca, const RdmaHcaWq *wq);
+/*
+ * The same for RdmaHcaOps.poll_doorbells(): the kicks follow in this turn, so
+ * no other is scheduled.
+ */
+void rdma_hca_wq_mark(RdmaHca *hca, const RdmaHcaWq *wq);
 void rdma_hca_qp_schedule(RdmaHca *hca, RdmaHcaQp *qp);
 /* The driver's counters are wrong: have the bottom half fail the QP or SRQ. */
 void rdma_hca_wq_break(RdmaHca *hca, RdmaHcaWq *wq);

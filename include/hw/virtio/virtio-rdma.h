@@ -82,9 +82,9 @@ struct VirtIORdma {
     QTAILQ_HEAD(, VirtIORdmaCq) completed_cqs;
     VirtIORdmaShadow *shadows;      /* one for each page of doorbells */
     QTAILQ_HEAD(, VirtIORdmaShadow) awake_shadows; /* the bottom half polls */
-    /* SQs that the device polls, without those whose interval is over */
+    /* SQs that wait for the end of an interval of polling */
     QTAILQ_HEAD(, VirtIORdmaPoll) polled_sqs;
-    QEMUTimer *poll_timer;          /* the interval of all of them */
+    QEMUTimer *poll_timer;          /* ends the interval of all */
     bool poll_due;                  /* the timer has fired */
     /* Work of the bottom half */
     bool sched_all;                 /* all that follow, and all work queues */

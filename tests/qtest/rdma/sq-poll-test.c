@@ -33,7 +33,7 @@ static Bench bench_new(Case c, const char *more)
     b.host = qrdma_host_start(
         "-d trace:virtio_rdma_sq_poll -D %s -object iothread,id=io0 "
         "-netdev hubport,id=n0,hubid=0 "
-        "-device virtio-rdma-pci,netdev=n0,addr=%d%s%s", b.log, TEST_SLOT,
+        "-device virtio-rdma-pci,id=d,netdev=n0,addr=%d%s%s", b.log, TEST_SLOT,
         c.iothread ? ",iothread=io0" : "", more);
     d = qrdma_open(b.host, QPCI_DEVFN(TEST_SLOT, 0));
     qrdma_start(d, QRDMA_FEATURES |
@@ -44,7 +44,6 @@ static Bench bench_new(Case c, const char *more)
 
 static void bench_end(Bench *b)
 {
-    qrdma_close(b->t.dev);
     qrdma_host_stop(b->host);
     g_unlink(b->log);
     g_free(b->log);
@@ -186,9 +185,10 @@ static void test_backs_off(void)
 }
 
 /* A QP or a device that goes away leaves nothing behind. */
-static void test_polled_qp_goes_away(void)
+static void test_polled_qp_goes_away(const void *data)
 {
-    Bench b = bench_new(rc, LONG);
+    const Case *c = data;
+    Bench b = bench_new(*c, LONG);
 
     begin(&b);
     assert_ok(qrdma_destroy_qp(b.t.a));
@@ -202,9 +202,10 @@ static void test_polled_qp_goes_away(void)
 }
 
 /* Sends that come while the machine stands still are served afterwards. */
-static void test_machine_that_stands_still(void)
+static void test_machine_that_stands_still(const void *data)
 {
-    Bench b = bench_new(rc, LONG);
+    const Case *c = data;
+    Bench b = bench_new(*c, LONG);
     QTestState *qts = b.host->qts;
 
     begin(&b);
@@ -219,9 +220,10 @@ static void test_machine_that_stands_still(void)
 }
 
 /* Sends of a QP that fails are flushed, also those without a doorbell. */
-static void test_polled_qp_fails(void)
+static void test_polled_qp_fails(const void *data)
 {
-    Bench b = bench_new(rc, LONG);
+    const Case *c = data;
+    Bench b = bench_new(*c, LONG);
 
     begin(&b);
     put(&b, 3);
@@ -231,6 +233,26 @@ static void test_polled_qp_fails(void)
     qrdma_expect(b.t.cq_a, 4, RDMA_WC_WR_FLUSH_ERR);
     bench_end(&b);
 }
+
+/* The timer does not run after the device is gone. */
+static void test_unplugged(const void *data)
+{
+    const Case *c = data;
+    Bench b = bench_new(*c, LONG);
+
+    begin(&b);
+    qpci_unplug_acpi_device_test(b.host->qts, "d", TEST_SLOT);
+    g_usleep(1000);
+    qtest_qmp_assert_success(b.host->qts, "{'execute': 'object-del', "
+                             "'arguments': {'id': 'io0'}}");
+    bench_end(&b);
+}
+
+typedef struct CaseTest {
+    const char *name;
+    void (*run)(const void *c);
+    bool rc_only;
+} CaseTest;
 
 void add_sq_poll_tests(void)
 {
@@ -244,23 +266,29 @@ void add_sq_poll_tests(void)
         { "iothread/rc", { RDMA_QPT_RC, true } },
         { "iothread/ud", { RDMA_QPT_UD, true } },
     };
-    static const QRdmaTest tests[] = {
+    static const CaseTest tests[] = {
+        { "sends-need-no-doorbell", test_sends_need_no_doorbell },
+        { "ends-without-sends", test_ends_without_sends },
+        { "polled-qp-goes-away", test_polled_qp_goes_away, true },
+        { "machine-that-stands-still", test_machine_that_stands_still, true },
+        { "polled-qp-fails", test_polled_qp_fails, true },
+        { "unplugged", test_unplugged, true },
+    };
+    static const QRdmaTest others[] = {
         { "not-for-one-send-at-a-time", test_not_for_one_send_at_a_time },
         { "backs-off", test_backs_off },
-        { "polled-qp-goes-away", test_polled_qp_goes_away },
-        { "machine-that-stands-still", test_machine_that_stands_still },
-        { "polled-qp-fails", test_polled_qp_fails },
         {}
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autofree char *polled = g_strdup_printf(
-            "virtio-rdma/sq-poll/%s/sends-need-no-doorbell", cases[i].name);
-        g_autofree char *ends = g_strdup_printf(
-            "virtio-rdma/sq-poll/%s/ends-without-sends", cases[i].name);
+        for (unsigned n = 0; n < G_N_ELEMENTS(tests); n++) {
+            g_autofree char *path = g_strdup_printf(
+                "virtio-rdma/sq-poll/%s/%s", cases[i].name, tests[n].name);
 
-        qtest_add_data_func(polled, &cases[i].c, test_sends_need_no_doorbell);
-        qtest_add_data_func(ends, &cases[i].c, test_ends_without_sends);
+            if (cases[i].c.type == RDMA_QPT_RC || !tests[n].rc_only) {
+                qtest_add_data_func(path, &cases[i].c, tests[n].run);
+            }
+        }
     }
-    qrdma_add_tests("virtio-rdma/sq-poll/", tests);
+    qrdma_add_tests("virtio-rdma/sq-poll/", others);
 }
