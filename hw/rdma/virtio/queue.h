@@ -26,14 +26,14 @@ typedef struct VirtIORdmaCqe {
 typedef struct VirtIORdmaPoll VirtIORdmaPoll;
 struct VirtIORdmaPoll {
     bool is_on;                     /* the driver need not ring */
-    bool is_over;                   /* the interval: not in polled_sqs */
     uint8_t poor;                   /* intervals in a row with few sends */
     uint8_t skip;                   /* doorbells that do not start it */
     uint8_t backoff;                /* @skip after polling has ended */
     uint32_t start;                 /* @taken when the interval began */
     int64_t rung_at;                /* the last doorbell, in host time */
     int64_t until;                  /* poll-max-ns: do not stop before */
-    QTAILQ_ENTRY(VirtIORdmaPoll) next; /* of VirtIORdma.polled_sqs */
+    /* Of VirtIORdma.polled_sqs; in use until the end of the interval */
+    QTAILQ_ENTRY(VirtIORdmaPoll) next;
 };
 
 /* The slots of a direct queue, in memory of the driver */

@@ -39,19 +39,11 @@ static void start_interval(VirtIORdma *s, VirtIORdmaQp *qp)
 {
     VirtIORdmaPoll *poll = poll_of(qp);
 
-    poll->is_over = false;
     poll->start = qp->sq.slots.taken;
     QTAILQ_INSERT_TAIL(&s->polled_sqs, poll, next);
     if (!timer_pending(s->poll_timer)) {
         timer_mod_ns(s->poll_timer, qemu_clock_get_ns(QEMU_CLOCK_REALTIME) +
                                     POLL_INTERVAL_NS);
-    }
-}
-
-static void forget(VirtIORdma *s, VirtIORdmaPoll *poll)
-{
-    if (QTAILQ_IN_USE(poll, next)) {
-        QTAILQ_REMOVE(&s->polled_sqs, poll, next);
     }
 }
 
@@ -96,7 +88,7 @@ bool virtio_rdma_sq_poll_continues(VirtIORdma *s, VirtIORdmaQp *qp)
     VirtIORdmaPoll *poll = poll_of(qp);
     uint32_t sends = qp->sq.slots.taken - poll->start;
 
-    if (!poll->is_on || !poll->is_over) {
+    if (!poll->is_on || QTAILQ_IN_USE(poll, next)) {
         return poll->is_on;
     }
     if (sends) {
@@ -119,22 +111,25 @@ bool virtio_rdma_sq_poll_continues(VirtIORdma *s, VirtIORdmaQp *qp)
 
 void virtio_rdma_sq_poll_end(VirtIORdma *s, VirtIORdmaQp *qp)
 {
-    forget(s, poll_of(qp));
+    VirtIORdmaPoll *poll = poll_of(qp);
+
+    if (QTAILQ_IN_USE(poll, next)) {
+        QTAILQ_REMOVE(&s->polled_sqs, poll, next);
+    }
 }
 
 void virtio_rdma_sq_polls_run(VirtIORdma *s)
 {
-    VirtIORdmaPoll *poll, *next;
+    VirtIORdmaPoll *poll;
 
     if (!s->poll_due) {
         return;
     }
     s->poll_due = false;
-    QTAILQ_FOREACH_SAFE(poll, &s->polled_sqs, next, next) {
+    while ((poll = QTAILQ_FIRST(&s->polled_sqs))) {
         VirtIORdmaQp *qp = container_of(poll, VirtIORdmaQp, sq.slots.poll);
 
-        forget(s, poll);
-        poll->is_over = true;
+        QTAILQ_REMOVE(&s->polled_sqs, poll, next);
         rdma_hca_wq_mark(&s->hca, &qp->core.sq);
     }
 }
@@ -150,7 +145,6 @@ static void poll_now(void *opaque)
 void virtio_rdma_sq_polls_init(VirtIORdma *s)
 {
     QTAILQ_INIT(&s->polled_sqs);
-    s->poll_due = false;
     /* The main loop rounds timers of its AioContext to milliseconds. */
     s->poll_timer = s->hca.ctx
                     ? aio_timer_new(s->hca.ctx, QEMU_CLOCK_REALTIME, SCALE_NS,
