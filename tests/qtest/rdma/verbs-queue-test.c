@@ -583,7 +583,75 @@ static void test_fault_of_a_send_that_is_put_back(void)
     }
 }
 
+/* A SEND without data from a to b, without a doorbell. */
+static void put(VerbsPair *p, uint64_t wr_id)
+{
+    verbs_post_recv(p, wr_id);
+    qrdma_put_send(p->a, qrdma_wr(RDMA_WR_SEND, wr_id, NULL));
+}
+
+static void ring(QRdmaQp *qp)
+{
+    qrdma_doorbell(qp->dev, QRDMA_DIRECT_DOORBELL, qp->qpn);
+}
+
+/*
+ * The device begins to poll an SQ when it rings with a send in flight. The
+ * backend then takes sends without a doorbell, whether the host has sends in
+ * flight or not, until polling ends.
+ */
+static void check_polled_queue(bool ends)
+{
+    g_autoptr(Verbs) v = verbs_host("auto off");
+    VerbsPair p;
+
+    qtest_qmp_device_add(v->host->qts, "virtio-rdma-pci", "rdma0",
+                         "{'rdmadev': 'r0', 'addr': '4', "
+                         "'poll-max-ns': %" PRIu64 "}",
+                         ends ? UINT64_C(0) : UINT64_C(60000000000));
+    v->dev = qrdma_open(v->host, QPCI_DEVFN(VERBS_SLOT, 0));
+    v->dev->direct = true;
+    verbs_restart(v);
+    p = verbs_pair(v, RDMA_QPT_RC);
+    for (uint64_t wr_id = 0; wr_id < 2; wr_id++) {
+        put(&p, wr_id);
+        g_assert_false(qrdma_direct_awake(v->dev, &p.a->sq));
+        ring(p.a);
+    }
+    if (ends) {
+        qrdma_wait_until(v->dev, !qrdma_direct_awake(v->dev, &p.a->sq));
+        fake_verbs_tell(v->fake, "auto on");
+        qrdma_expect_many(p.cq_a, 0, 2, RDMA_WC_SUCCESS);
+        put(&p, 2);
+        qrdma_expect_none(p.cq_a);
+        ring(p.a);
+        qrdma_expect(p.cq_a, 2, RDMA_WC_SUCCESS);
+        return;
+    }
+    for (uint64_t wr_id = 2; wr_id < 10; wr_id++) {
+        g_assert_true(qrdma_direct_awake(v->dev, &p.a->sq));
+        put(&p, wr_id);
+    }
+    qrdma_wait_until(v->dev, fake_verbs_calls(v->fake, "post_send") == 10);
+    fake_verbs_tell(v->fake, "auto on");
+    qrdma_expect_many(p.cq_a, 0, 10, RDMA_WC_SUCCESS);
+    put(&p, 10);
+    qrdma_expect(p.cq_a, 10, RDMA_WC_SUCCESS);
+}
+
+static void test_polled_queue(void)
+{
+    check_polled_queue(false);
+}
+
+static void test_polled_queue_ends(void)
+{
+    check_polled_queue(true);
+}
+
 const QRdmaTest verbs_queue_tests[] = {
+    { "polled-queue", test_polled_queue },
+    { "polled-queue-ends", test_polled_queue_ends },
     { "fault-of-a-send-that-is-put-back",
       test_fault_of_a_send_that_is_put_back },
     { "flood-of-receives", test_flood_of_receives_leaves_turns_to_sends },
