@@ -152,7 +152,14 @@ static void run_pending(void *opaque, uint32_t pending)
     if ((pending & RDMA_HCA_PENDING_WORK) && hca->work_bh) {
         qemu_bh_schedule(hca->work_bh);
     }
-    hca->ops->run_pending(hca, pending);
+    if (pending & RDMA_HCA_PENDING_STOP) {
+        /* A netdev on the stack may use the device until it ends. */
+        rdma_hca_set_running(hca, false, false);
+    }
+    /* An iothread finds none of these bits, and must not read @unrealizing. */
+    if (pending >= RDMA_HCA_PENDING_GUEST(0) && !hca->unrealizing) {
+        hca->ops->run_pending(hca, pending);
+    }
 }
 
 static bool gid_allowed(void *opaque, const uint8_t gid[RDMA_GID_LEN])

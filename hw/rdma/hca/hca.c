@@ -88,8 +88,7 @@ void rdma_hca_end(RdmaHca *hca, void (*end)(RdmaHca *hca))
         end(hca);
         return;
     }
-    /* When the device is left, RdmaHcaOps.run_pending() stops the backend. */
-    rdma_backend_put_off(hca->backend, RDMA_HCA_PENDING_BH);
+    rdma_backend_put_off(hca->backend, RDMA_HCA_PENDING_STOP);
     /* The address space may go first, so stop listening to it. */
     rdma_ram_cleanup(&hca->backend->ram);
     /* Keep the memory of owner and device until end_bh(). */

@@ -70,9 +70,7 @@ static void flush(RdmaHca *hca)
 
 static void run_pending(RdmaHca *hca, uint32_t pending)
 {
-    if (hca->unrealizing) {
-        pvrdma_update_running_inside(hca);
-    } else if (pending & PVRDMA_PENDING_RESET) {
+    if (pending & PVRDMA_PENDING_RESET) {
         pvrdma_reset(pvrdma_of(hca));
     }
 }

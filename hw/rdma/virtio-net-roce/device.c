@@ -70,7 +70,7 @@ static void kick_all(NetRoce *s)
 static bool update_running(NetRoce *s, uint8_t status)
 {
     VirtIODevice *vdev = VIRTIO_DEVICE(s);
-    bool ready = !virtio_device_disabled(vdev) && !s->hca.unrealizing &&
+    bool ready = !virtio_device_disabled(vdev) &&
                  (status & VIRTIO_CONFIG_S_FEATURES_OK);
 
     if (vdev->vm_running && s->hca.port_changed) {
@@ -178,10 +178,6 @@ static void run_pending(RdmaHca *hca, uint32_t pending)
     NetRoce *s = net_roce_of(hca);
     uint8_t status = VIRTIO_DEVICE(s)->status;
 
-    if (hca->unrealizing) {
-        update_running(s, 0);
-        return;
-    }
     if (pending & NET_ROCE_PENDING_NIC) {
         net_roce_nic_kick(s);
     }

@@ -208,11 +208,6 @@ void virtio_rdma_run_pending(RdmaHca *hca, uint32_t pending)
 {
     VirtIORdma *s = virtio_rdma_of(hca);
 
-    if (hca->unrealizing) {
-        /* The device ends later: a netdev on the stack may still use it. */
-        virtio_rdma_running_update(s, 0);
-        return;
-    }
     if (pending & VIRTIO_RDMA_PENDING_RESET) {
         reset(s);
         pending &= ~VIRTIO_RDMA_PENDING_VQS;

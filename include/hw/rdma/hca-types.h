@@ -329,8 +329,8 @@ typedef struct RdmaHcaOps {
     /* See RdmaBackendClientOps. */
     void (*flush)(RdmaHca *hca);
     /*
-     * Do the deferred work of bits RDMA_HCA_PENDING_GUEST(n) in @pending. This
-     * may end the device.
+     * Do the deferred work of bits RDMA_HCA_PENDING_GUEST(n) in @pending. Not
+     * called after rdma_hca_end(). This may end the device.
      */
     void (*run_pending)(RdmaHca *hca, uint32_t pending);
 } RdmaHcaOps;
@@ -413,7 +413,7 @@ struct RdmaHca {
     bool running;                   /* the backend runs */
     bool may_dma;                   /* ran since the last RDMA_RUN_NO_DMA */
     bool port_changed;              /* the driver was not notified yet */
-    bool unrealizing;               /* until @end, which may be delayed */
+    bool unrealizing;               /* BQL; until @end, which may be delayed */
     void (*end)(RdmaHca *hca);      /* from rdma_hca_end(), or NULL */
 };
 

@@ -20,11 +20,13 @@
 
 /*
  * Bits of work that the backend defers while it is busy: the two bottom halves,
- * and, from RDMA_HCA_PENDING_GUEST(0) on, work of the guest interface.
+ * stopping for rdma_hca_end(), and, from RDMA_HCA_PENDING_GUEST(0) on, work of
+ * the guest interface. Only threads with the BQL set bits of the last two.
  */
 #define RDMA_HCA_PENDING_BH RDMA_PENDING_DEVICE(0)
 #define RDMA_HCA_PENDING_WORK RDMA_PENDING_DEVICE(1)
-#define RDMA_HCA_PENDING_GUEST(n) RDMA_PENDING_DEVICE(2 + (n))
+#define RDMA_HCA_PENDING_STOP RDMA_PENDING_DEVICE(2)
+#define RDMA_HCA_PENDING_GUEST(n) RDMA_PENDING_DEVICE(3 + (n))
 
 /*
  * Call these two around every access to objects, see rdma_backend_enter().
