@@ -40,11 +40,11 @@ static void start_interval(VirtIORdma *s, VirtIORdmaQp *qp)
     VirtIORdmaPoll *poll = poll_of(qp);
 
     poll->start = qp->sq.slots.taken;
-    QTAILQ_INSERT_TAIL(&s->polled_sqs, poll, next);
-    if (!timer_pending(s->poll_timer)) {
-        timer_mod_ns(s->poll_timer, qemu_clock_get_ns(QEMU_CLOCK_REALTIME) +
-                                    POLL_INTERVAL_NS);
+    if (QTAILQ_EMPTY(&s->polled_sqs)) {
+        s->poll_at = qemu_clock_get_ns(QEMU_CLOCK_REALTIME) + POLL_INTERVAL_NS;
+        timer_mod_ns(s->poll_timer, s->poll_at);
     }
+    QTAILQ_INSERT_TAIL(&s->polled_sqs, poll, next);
 }
 
 /*
@@ -122,10 +122,10 @@ void virtio_rdma_sq_polls_run(VirtIORdma *s)
 {
     VirtIORdmaPoll *poll;
 
-    if (!s->poll_due) {
+    if (QTAILQ_EMPTY(&s->polled_sqs) ||
+        qemu_clock_get_ns(QEMU_CLOCK_REALTIME) < s->poll_at) {
         return;
     }
-    s->poll_due = false;
     while ((poll = QTAILQ_FIRST(&s->polled_sqs))) {
         VirtIORdmaQp *qp = container_of(poll, VirtIORdmaQp, sq.slots.poll);
 
@@ -138,7 +138,6 @@ static void poll_now(void *opaque)
 {
     VirtIORdma *s = opaque;
 
-    s->poll_due = true;
     rdma_hca_work_run(&s->hca);
 }
 

@@ -84,8 +84,8 @@ struct VirtIORdma {
     QTAILQ_HEAD(, VirtIORdmaShadow) awake_shadows; /* the bottom half polls */
     /* SQs that wait for the end of an interval of polling */
     QTAILQ_HEAD(, VirtIORdmaPoll) polled_sqs;
-    QEMUTimer *poll_timer;          /* ends the interval of all */
-    bool poll_due;                  /* the timer has fired */
+    int64_t poll_at;                /* ns: the end of the interval of all */
+    QEMUTimer *poll_timer;          /* polls them at that time */
     /* Work of the bottom half */
     bool sched_all;                 /* all that follow, and all work queues */
     bool sched_cqs;                 /* backlogs of CQs */
