@@ -28,7 +28,8 @@ static bool has_events(RdmaHca *hca)
 {
     VirtIORdma *s = virtio_rdma_of(hca);
 
-    return virtio_rdma_is_v1(s) && (has_driver(hca) || s->had_driver);
+    /* An iothread must not read the status; it runs after @had_driver is set */
+    return virtio_rdma_is_v1(s) && (s->had_driver || has_driver(hca));
 }
 
 static void event_pending(RdmaHca *hca)
