@@ -3,6 +3,7 @@
  * Direct queues, as a driver has them.
  */
 #include "qemu/osdep.h"
+#include "qemu/atomic.h"
 #include "qemu/bswap.h"
 #include "qemu/host-utils.h"
 #include "virtio-rdma.h"
@@ -124,8 +125,8 @@ uint8_t qrdma_set_shadow(QRdma *d, uint16_t page, uint64_t addr)
 
 bool qrdma_direct_awake(QRdma *d, const QRdmaWq *wq)
 {
-    return qtest_readl(d->host->qts, wq->counters +
-                       offsetof(struct virtio_rdma_direct_page, sq_awake));
+    return qrdma_load_word(d, wq->counters +
+                           offsetof(struct virtio_rdma_direct_page, sq_awake));
 }
 
 void qrdma_direct_set_producer(QRdma *d, const QRdmaWq *wq, uint32_t value)
@@ -143,5 +144,7 @@ void qrdma_direct_post(QRdma *d, QRdmaWq *wq, const void *wqe, size_t len)
     g_assert_cmpuint(sizeof(le) + len, <=, wq->slot);
     qrdma_write(d, slot, &le, sizeof(le));
     qrdma_write(d, slot + sizeof(le), wqe, len);
+    /* Pairs with the device's barrier after it has read the producer */
+    smp_wmb();
     qrdma_direct_set_producer(d, wq, ++wq->posted);
 }

@@ -4,6 +4,7 @@
  */
 #include "qemu/osdep.h"
 #include <sys/mman.h>
+#include "qemu/atomic.h"
 #include "qemu/bswap.h"
 #include "qobject/qdict.h"
 #include "qobject/qlist.h"
@@ -514,6 +515,16 @@ void qrdma_read(QRdma *d, uint64_t addr, void *data, size_t size)
     if (size) {
         qtest_bufread(d->host->qts, addr, data, size);
     }
+}
+
+uint32_t qrdma_load_word(QRdma *d, uint64_t addr)
+{
+    uint32_t *word = shared_ram(d->host, addr, sizeof(*word));
+
+    /* The device orders its accesses the other way round. */
+    smp_mb();
+    return word ? le32_to_cpu(qatomic_read(word))
+                : qtest_readl(d->host->qts, addr);
 }
 
 void *qrdma_own(QRdma *d, size_t size)

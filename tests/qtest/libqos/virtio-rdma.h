@@ -351,6 +351,8 @@ uint64_t qrdma_alloc(QRdma *d, uint64_t size);
 void qrdma_write(QRdma *d, uint64_t addr, const void *data, size_t size);
 void qrdma_memset(QRdma *d, uint64_t addr, uint8_t byte, size_t size);
 void qrdma_read(QRdma *d, uint64_t addr, void *data, size_t size);
+/* Read a word after a full barrier. The test itself reads shared RAM. */
+uint32_t qrdma_load_word(QRdma *d, uint64_t addr);
 /* Host memory that lives as long as the objects of @d. */
 void *qrdma_own(QRdma *d, size_t size);
 

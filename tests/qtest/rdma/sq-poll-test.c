@@ -3,7 +3,8 @@
  * virtio-rdma: direct SQs that the device polls while a driver keeps posting.
  *
  * An interval is shorter than a step of a test. Tests of sends without a
- * doorbell set poll-max-ns, so that polling does not end between two steps.
+ * doorbell set poll-max-ns, so that polling does not end between two steps. The
+ * test shares the machine's RAM, so it posts while the device polls.
  */
 #include "qemu/osdep.h"
 #include <glib/gstdio.h>
@@ -12,6 +13,7 @@
 #define LONG ",poll-max-ns=60000000000"
 /* Enough doorbells that some follow each other fast, even on a busy machine */
 #define IN_A_ROW 32
+#define ROUNDS 2000
 
 typedef struct Case {
     RdmaQpType type;
@@ -30,7 +32,7 @@ static Bench bench_new(Case c, const char *more)
                                        getpid()) };
     QRdma *d;
 
-    b.host = qrdma_host_start(
+    b.host = qrdma_host_start_shared(
         "-d trace:virtio_rdma_sq_poll -D %s -object iothread,id=io0 "
         "-netdev hubport,id=n0,hubid=0 "
         "-device virtio-rdma-pci,id=d,netdev=n0,addr=%d%s%s", b.log, TEST_SLOT,
@@ -130,6 +132,24 @@ static void test_sends_need_no_doorbell(const void *data)
     bench_end(&b);
 }
 
+/* One timer is enough for the queues of two QPs. */
+static void test_two_queues(const void *data)
+{
+    const Case *c = data;
+    Bench b = bench_new(*c, LONG);
+    uint32_t qpn[] = { b.t.a->qpn, b.t.b->qpn };
+
+    qrdma_doorbell_in_a_row(b.t.dev, QRDMA_DIRECT_DOORBELL, qpn, IN_A_ROW);
+    g_assert_true(qrdma_direct_awake(b.t.dev, &b.t.b->sq));
+    for (uint64_t wr_id = 0; wr_id < 10; wr_id++) {
+        expect_polled(&b, wr_id);
+        qrdma_put_send(b.t.b, qrdma_ud_wr(wr_id, NULL, b.t.a, 0));
+        qrdma_expect(b.t.cq_b, wr_id, RDMA_WC_SUCCESS);
+    }
+    g_assert_cmpuint(begins(&b), ==, 2);
+    bench_end(&b);
+}
+
 /* Without more sends the device stops polling. */
 static void test_ends_without_sends(const void *data)
 {
@@ -143,6 +163,50 @@ static void test_ends_without_sends(const void *data)
     qrdma_expect_none(b.t.cq_a);
     ring(&b);
     qrdma_expect(b.t.cq_a, 3, RDMA_WC_SUCCESS);
+    bench_end(&b);
+}
+
+static void spin(unsigned us)
+{
+    gint64 end = g_get_monotonic_time() + us;
+
+    while (g_get_monotonic_time() < end) {
+        continue;
+    }
+}
+
+static void post(Bench *b, uint64_t wr_id)
+{
+    put(b, wr_id);
+    if (!is_polled(b)) {
+        ring(b);
+    }
+}
+
+/*
+ * No send is lost that the driver posts while polling ends. That is after two
+ * intervals, but the time varies, so there are many rounds.
+ */
+static void test_posts_race_with_the_end(const void *data)
+{
+    const Case *c = data;
+    Bench b = bench_new(*c, "");
+    const uint32_t qpn[] = { b.t.a->qpn, b.t.a->qpn };
+    uint64_t wr_id = 0;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        qrdma_doorbell_in_a_row(b.t.dev, QRDMA_DIRECT_DOORBELL, qpn, IN_A_ROW);
+        /* Many sends, so that the next doorbells begin polling, too */
+        for (int n = 0; n < 5; n++) {
+            post(&b, wr_id + n);
+        }
+        spin(g_test_rand_int_range(40, 120));
+        post(&b, wr_id + 5);
+        qrdma_expect_many(b.t.cq_a, wr_id, 6, RDMA_WC_SUCCESS);
+        wr_id += 6;
+    }
+    g_test_message("polling began in %u of %u rounds", begins(&b), ROUNDS);
+    g_assert_cmpuint(begins(&b), >, ROUNDS / 100);
     bench_end(&b);
 }
 
@@ -251,7 +315,7 @@ static void test_unplugged(const void *data)
 typedef struct CaseTest {
     const char *name;
     void (*run)(const void *c);
-    bool rc_only;
+    RdmaQpType only;                /* 0: all types */
 } CaseTest;
 
 void add_sq_poll_tests(void)
@@ -269,10 +333,14 @@ void add_sq_poll_tests(void)
     static const CaseTest tests[] = {
         { "sends-need-no-doorbell", test_sends_need_no_doorbell },
         { "ends-without-sends", test_ends_without_sends },
-        { "polled-qp-goes-away", test_polled_qp_goes_away, true },
-        { "machine-that-stands-still", test_machine_that_stands_still, true },
-        { "polled-qp-fails", test_polled_qp_fails, true },
-        { "unplugged", test_unplugged, true },
+        { "posts-race-with-the-end", test_posts_race_with_the_end,
+          RDMA_QPT_UD },
+        { "two-queues", test_two_queues, RDMA_QPT_UD },
+        { "polled-qp-goes-away", test_polled_qp_goes_away, RDMA_QPT_RC },
+        { "machine-that-stands-still", test_machine_that_stands_still,
+          RDMA_QPT_RC },
+        { "polled-qp-fails", test_polled_qp_fails, RDMA_QPT_RC },
+        { "unplugged", test_unplugged, RDMA_QPT_RC },
     };
     static const QRdmaTest others[] = {
         { "not-for-one-send-at-a-time", test_not_for_one_send_at_a_time },
@@ -285,7 +353,7 @@ void add_sq_poll_tests(void)
             g_autofree char *path = g_strdup_printf(
                 "virtio-rdma/sq-poll/%s/%s", cases[i].name, tests[n].name);
 
-            if (cases[i].c.type == RDMA_QPT_RC || !tests[n].rc_only) {
+            if (!tests[n].only || tests[n].only == cases[i].c.type) {
                 qtest_add_data_func(path, &cases[i].c, tests[n].run);
             }
         }
