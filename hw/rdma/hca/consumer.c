@@ -233,9 +233,25 @@ static bool block_migration(RdmaHca *hca, Error **errp)
     error_setg(&hca->migration_blocker, "%s cannot be migrated: the state of "
                "its backend (%s) stays on this host; with the backend %s it "
                "can", object_get_typename(OBJECT(hca->dev)),
-               object_get_typename(OBJECT(hca->backend)),
-               TYPE_RDMA_BACKEND_DEFAULT);
+               rdma_hca_backend_type(hca), TYPE_RDMA_BACKEND_DEFAULT);
     return migrate_add_blocker(&hca->migration_blocker, errp) == 0;
+}
+
+/* Limits do not exceed what the backend implements. */
+static void restrict_limits(const RdmaBackendClass *bc, RdmaBackendLimits *l)
+{
+    if (!bc->create_srq || !l->max_srq || !l->max_srq_wr) {
+        l->max_srq = l->max_srq_wr = l->max_srq_sge = 0;
+    }
+    if (!bc->create_mw) {
+        l->max_mw = 0;
+    }
+    if (!bc->set_mcast || !l->max_mcast_grp || !l->max_mcast_qp_attach) {
+        l->max_mcast_grp = l->max_mcast_qp_attach = 0;
+    }
+    if (!bc->set_extensions) {
+        l->extensions = 0;
+    }
 }
 
 bool rdma_hca_attach(RdmaHca *hca, AddressSpace *dma_as, Error **errp)
@@ -248,6 +264,7 @@ bool rdma_hca_attach(RdmaHca *hca, AddressSpace *dma_as, Error **errp)
         rdma_backend_detach(hca->backend);
         return false;
     }
+    restrict_limits(hca->bc, &hca->limits);
     return true;
 }
 

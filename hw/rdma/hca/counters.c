@@ -28,6 +28,15 @@ void rdma_hca_counters_get(RdmaHca *hca, uint64_t *values)
     }
 }
 
+int rdma_hca_counters_add_qp(RdmaHca *hca, uint32_t qpn, uint64_t *values)
+{
+    if (!rdma_hca_table_get(&hca->qps, qpn)) {
+        rdma_hca_guest_error("counters of QP %u, which does not exist", qpn);
+        return -ENOENT;
+    }
+    return hca->bc->query_counters(hca->backend, qpn, values);
+}
+
 void rdma_hca_counters_set(RdmaHca *hca, const uint64_t *values)
 {
     read_backend(hca, hca->counters_base);

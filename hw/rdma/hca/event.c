@@ -129,7 +129,7 @@ void rdma_hca_port_check(RdmaHca *hca)
     RdmaPortAttr port = {};
     bool active;
 
-    hca->bc->query_port(hca->backend, &port);
+    rdma_hca_port_get(hca, &port);
     active = port.state == RDMA_PORT_ACTIVE;
     if (active != hca->events.port_active) {
         hca->events.port_active = active;

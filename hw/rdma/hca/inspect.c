@@ -346,7 +346,7 @@ static RdmaPortInfo *port_info(RdmaHca *hca)
     RdmaPortInfo *info = g_new0(RdmaPortInfo, 1);
     RdmaPortAttr port = {};
 
-    hca->bc->query_port(hca->backend, &port);
+    rdma_hca_port_get(hca, &port);
     info->active = port.state == RDMA_PORT_ACTIVE;
     info->active_mtu = rdma_mtu_bytes(port.active_mtu);
     info->mac = qemu_mac_strdup_printf(port.mac);

@@ -23,7 +23,7 @@ int rdma_hca_port_query(RdmaHca *hca, RdmaPortAttr *attr)
     int ret = rdma_hca_counters_update(hca);
 
     if (!ret) {
-        hca->bc->query_port(hca->backend, attr);
+        rdma_hca_port_get(hca, attr);
     }
     return ret;
 }
@@ -74,7 +74,7 @@ void rdma_hca_port_changed(RdmaHca *hca)
     }
     hca->port_changed = !hca->ops->port_changed(hca);
     if (!hca->port_changed) {
-        hca->bc->query_port(hca->backend, &port);
+        rdma_hca_port_get(hca, &port);
         trace_rdma_hca_port_changed(hca->owner, port.state, port.phys_mtu);
         rdma_hca_port_check(hca);
     }

@@ -24,6 +24,13 @@ void rdma_hca_kick(RdmaHca *hca, RdmaHcaWq *wq)
     rdma_backend_kick(hca->backend, wq->kind, wq->id);
 }
 
+void rdma_hca_kick_asleep(RdmaHca *hca, RdmaHcaWq *rq)
+{
+    if (rq->ops->wake(hca, rq)) {
+        rdma_backend_kick(hca->backend, RDMA_RQ, rq->id);
+    }
+}
+
 static bool qp_has_failed(const RdmaHcaQp *qp)
 {
     return qp->sq.broken || qp->rq.broken || qp->fault.fatal ||

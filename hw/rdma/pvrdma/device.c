@@ -130,11 +130,8 @@ static bool attach(Pvrdma *s, Error **errp)
     l->max_send_sge = pow2floor(MIN(l->max_send_sge, l->max_recv_sge));
     l->max_recv_sge = l->max_send_sge;
     l->max_cqe = pow2floor(l->max_cqe);
-    if (!s->hca.bc->create_srq || !l->max_srq_wr) {
-        l->max_srq = 0;
-    }
-    l->max_srq_wr = l->max_srq ? pow2floor(l->max_srq_wr) : 0;
-    l->max_srq_sge = l->max_srq ? pow2floor(l->max_srq_sge) : 0;
+    l->max_srq_wr = pow2floor(l->max_srq_wr);
+    l->max_srq_sge = pow2floor(l->max_srq_sge);
     if (l->host_numbers) {
         /* A REG_MR names its region by a key, which the host has chosen. */
         l->device_cap_flags &= ~RDMA_HCA_CAP_MEM_MGT_EXTENSIONS;
@@ -184,7 +181,6 @@ static void realize(PCIDevice *pci, Error **errp)
         rdma_hca_detach(&s->hca);
         return;
     }
-    s->hca.backend->guard = &DEVICE(s)->mem_reentrancy_guard;
     s->hca.max_mr_pages = s->conf.max_mr_pages;
     s->contexts = bitmap_new(s->conf.max_uar);
     s->wqe = g_malloc0(RDMA_PAGE_SIZE);

@@ -27,7 +27,7 @@ static void put_caps(Pvrdma *s, PvrdmaCaps *caps)
     bool mem_mgt = rdma_hca_has_mem_mgt(&s->hca);
     RdmaPortAttr port = {};
 
-    s->hca.bc->query_port(s->hca.backend, &port);
+    rdma_hca_port_get(&s->hca, &port);
     *caps = (PvrdmaCaps) {
         .fw_ver = cpu_to_le64(FW_VERSION),
         .max_mr_size = cpu_to_le64(l->max_mr_size),
@@ -111,7 +111,7 @@ static bool read_dsr(Pvrdma *s, uint64_t addr)
 static bool has_late_iommu(Pvrdma *s)
 {
     if (pci_device_iommu_address_space(PCI_DEVICE(s)) ==
-        s->hca.backend->dma_as) {
+        rdma_hca_dma_as(&s->hca)) {
         return false;
     }
     warn_report_once("pvrdma does not work, because the IOMMU of the machine "

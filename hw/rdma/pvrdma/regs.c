@@ -14,7 +14,7 @@ static uint32_t mac_word(Pvrdma *s, unsigned first, unsigned n)
     RdmaPortAttr port = {};
     uint32_t word = 0;
 
-    s->hca.bc->query_port(s->hca.backend, &port);
+    rdma_hca_port_get(&s->hca, &port);
     for (unsigned i = 0; i < n; i++) {
         word |= (uint32_t)port.mac[first + i] << (8 * i);
     }

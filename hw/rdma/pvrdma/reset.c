@@ -10,12 +10,10 @@
 
 void pvrdma_reset(Pvrdma *s)
 {
-    if (rdma_hca_busy(&s->hca)) {
-        rdma_backend_put_off(s->hca.backend, PVRDMA_PENDING_RESET);
+    if (!rdma_hca_enter_or_put_off(&s->hca, PVRDMA_PENDING_RESET)) {
         return;
     }
     trace_pvrdma_reset(s);
-    rdma_hca_enter(&s->hca);
     s->active = false;
     pvrdma_update_running_inside(&s->hca);
     pvrdma_cmd_forget(s);

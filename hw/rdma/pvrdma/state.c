@@ -25,7 +25,7 @@ static bool is_ready(Pvrdma *s)
 bool pvrdma_is_active(Pvrdma *s)
 {
     return is_ready(s) && s->vm_running &&
-           !(qatomic_read(&s->hca.backend->pending) & PVRDMA_PENDING_RESET);
+           !rdma_hca_is_pending(&s->hca, PVRDMA_PENDING_RESET);
 }
 
 void pvrdma_update_running_inside(RdmaHca *hca)

@@ -33,16 +33,11 @@ static void handle_ctrl(VirtIODevice *vdev, VirtQueue *vq)
 {
     NetRoce *s = NET_ROCE(vdev);
 
-    if (!net_roce_is_active(s)) {
-        return;
+    if (net_roce_is_active(s) &&
+        rdma_hca_enter_or_put_off(&s->hca, RDMA_HCA_PENDING_BH)) {
+        net_roce_ctrl_run(s);
+        rdma_hca_leave(&s->hca);
     }
-    if (rdma_hca_busy(&s->hca)) {
-        rdma_backend_put_off(s->hca.backend, RDMA_HCA_PENDING_BH);
-        return;
-    }
-    rdma_hca_enter(&s->hca);
-    net_roce_ctrl_run(s);
-    rdma_hca_leave(&s->hca);
 }
 
 static void handle_wq(VirtIODevice *vdev, VirtQueue *vq)
@@ -93,16 +88,11 @@ static VirtIOSetStatusReturn set_status(VirtIODevice *vdev, uint8_t status)
 {
     NetRoce *s = NET_ROCE(vdev);
 
-    if (!s->hca.backend || s->hca.unrealizing) {
-        return (VirtIOSetStatusReturn)0;
+    if (s->hca.backend && !s->hca.unrealizing &&
+        rdma_hca_enter_or_put_off(&s->hca, NET_ROCE_PENDING_STATUS)) {
+        update_status(s, status, status & ~vdev->status);
+        rdma_hca_leave(&s->hca);
     }
-    if (rdma_hca_busy(&s->hca)) {
-        rdma_backend_put_off(s->hca.backend, NET_ROCE_PENDING_STATUS);
-        return (VirtIOSetStatusReturn)0;
-    }
-    rdma_hca_enter(&s->hca);
-    update_status(s, status, status & ~vdev->status);
-    rdma_hca_leave(&s->hca);
     return (VirtIOSetStatusReturn)0;
 }
 
@@ -122,13 +112,10 @@ static void net_roce_reset(VirtIODevice *vdev)
 {
     NetRoce *s = NET_ROCE(vdev);
 
-    if (rdma_hca_busy(&s->hca)) {
-        rdma_backend_put_off(s->hca.backend, NET_ROCE_PENDING_RESET);
-        return;
+    if (rdma_hca_enter_or_put_off(&s->hca, NET_ROCE_PENDING_RESET)) {
+        reset(s);
+        rdma_hca_leave(&s->hca);
     }
-    rdma_hca_enter(&s->hca);
-    reset(s);
-    rdma_hca_leave(&s->hca);
 }
 
 /* Callbacks of the core */
@@ -304,7 +291,6 @@ static void realize(DeviceState *dev, Error **errp)
         net_roce_nic_free(s);
         return;
     }
-    s->hca.backend->guard = &s->hca.dev->mem_reentrancy_guard;
     virtio_init(VIRTIO_DEVICE(s), VIRTIO_ID_NET, sizeof(NetRoceConfig));
     add_queues(s);
     s->ahs = g_new0(NetRoceAh, NET_ROCE_MAX_AH);

@@ -140,7 +140,7 @@ static inline bool net_roce_is_active(NetRoce *s)
 
     return vdev->vm_running && (vdev->status & VIRTIO_CONFIG_S_FEATURES_OK) &&
            !virtio_device_disabled(vdev) && !s->hca.unrealizing &&
-           !(qatomic_read(&s->hca.backend->pending) & NET_ROCE_PENDING_RESET);
+           !rdma_hca_is_pending(&s->hca, NET_ROCE_PENDING_RESET);
 }
 
 /* codec.c: bytes of the guest, and structures of the host */

@@ -126,16 +126,11 @@ static void nic_bh(void *opaque)
 {
     NetRoce *s = opaque;
 
-    if (s->hca.unrealizing) {
-        return;
+    if (!s->hca.unrealizing &&
+        rdma_hca_enter_or_put_off(&s->hca, NET_ROCE_PENDING_NIC)) {
+        send_frames(s);
+        rdma_hca_leave(&s->hca);
     }
-    if (rdma_hca_busy(&s->hca)) {
-        rdma_backend_put_off(s->hca.backend, NET_ROCE_PENDING_NIC);
-        return;
-    }
-    rdma_hca_enter(&s->hca);
-    send_frames(s);
-    rdma_hca_leave(&s->hca);
 }
 
 void net_roce_nic_kick(NetRoce *s)

@@ -52,7 +52,7 @@
 #define VIRTIO_RDMA_F_MAX           VIRTIO_RDMA_F_VERSION_1
 
 /*
- * Bits of RdmaBackend.pending that the virtio device adds: a change of the
+ * Bits for rdma_hca_put_off() that the virtio device adds: a change of the
  * status, and resets of virtqueues and of the device
  */
 #define VIRTIO_RDMA_PENDING_STATUS  RDMA_HCA_PENDING_GUEST(0)
@@ -79,8 +79,7 @@ static inline bool virtio_rdma_active(VirtIORdma *s)
     }
     return vdev->vm_running && (vdev->status & s->ready_status) &&
            !virtio_device_disabled(vdev) && !s->hca.unrealizing &&
-           !(qatomic_read(&s->hca.backend->pending) &
-             VIRTIO_RDMA_PENDING_RESET);
+           !rdma_hca_is_pending(&s->hca, VIRTIO_RDMA_PENDING_RESET);
 }
 
 /* Is the feature offered? Before realize: does the user want it offered? */

@@ -128,14 +128,8 @@ int virtio_rdma_qp_counters_query(VirtIORdma *s, const void *req, void *rsp)
         return -EINVAL;
     }
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t qpn = le32_to_cpu(cmd->qpn[i]);
-
-        if (!rdma_hca_table_get(&s->hca.qps, qpn)) {
-            qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: counters of queue "
-                          "pair %u, which does not exist\n", qpn);
-            return -ENOENT;
-        }
-        if (s->hca.bc->query_counters(s->hca.backend, qpn, counters)) {
+        if (rdma_hca_counters_add_qp(&s->hca, le32_to_cpu(cmd->qpn[i]),
+                                     counters)) {
             return -ENOENT;
         }
     }

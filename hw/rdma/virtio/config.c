@@ -26,7 +26,7 @@ void virtio_rdma_config_update(VirtIORdma *s)
     struct virtio_rdma_config *c = &s->config;
     RdmaPortAttr port = {};
 
-    s->hca.bc->query_port(s->hca.backend, &port);
+    rdma_hca_port_get(&s->hca, &port);
     memcpy(s->conf.mac.a, port.mac, sizeof(port.mac));
     *c = (struct virtio_rdma_config) {
         .phys_port_cnt = cpu_to_le32(1),
@@ -75,7 +75,7 @@ void virtio_rdma_config_update(VirtIORdma *s)
         c->mtu = cpu_to_le16(MIN(port.phys_mtu, UINT16_MAX));
         c->mr_page_sizes = cpu_to_le64(RDMA_HCA_PAGE_SIZES);
         c->max_cqe_deep = cpu_to_le32(l->max_cqe);
-        c->num_counters = cpu_to_le32(s->hca.bc->query_counters
+        c->num_counters = cpu_to_le32(rdma_hca_has_counters(&s->hca)
                                       ? VIRTIO_RDMA_NUM_COUNTERS : 0);
     }
     if (virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT)) {

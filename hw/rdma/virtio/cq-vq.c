@@ -222,7 +222,7 @@ static int resize(VirtIORdma *s, VirtIORdmaCq *cq,
      * Completions that come after the backend has begun the command do not fail
      * it.
      */
-    if (!(s->ctrl_pending && s->hca.bc->resize_cq) &&
+    if (!(s->ctrl_pending && rdma_hca_has_resize(&s->hca)) &&
         !rdma_hca_check_range("backlog", cq->n_backlog, 0, cqe - used)) {
         return -EINVAL;
     }

@@ -35,8 +35,6 @@ typedef struct Command {
 
 static bool has(VirtIORdma *s, Need need)
 {
-    const RdmaBackendClass *bc = s->hca.bc;
-
     switch (need) {
     case NEED_SRQS:
         return s->hca.limits.max_srq;
@@ -45,11 +43,11 @@ static bool has(VirtIORdma *s, Need need)
     case NEED_MCAST:
         return s->hca.limits.max_mcast_grp;
     case NEED_REREG:
-        return bc->modify_mr;
+        return rdma_hca_has_rereg(&s->hca);
     case NEED_COUNTERS:
-        return bc->query_counters;
+        return rdma_hca_has_counters(&s->hca);
     case NEED_QP_COUNTERS:
-        return bc->query_counters && bc->set_qp_counters;
+        return rdma_hca_has_qp_counters(&s->hca);
     case NEED_DIRECT:
         return virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT);
     default:

@@ -53,7 +53,6 @@ static void virtio_rdma_realize(DeviceState *dev, Error **errp)
 {
     VirtIODevice *vdev = VIRTIO_DEVICE(dev);
     VirtIORdma *s = VIRTIO_RDMA(dev);
-    BusState *qbus = qdev_get_parent_bus(dev);
 
     virtio_rdma_layout_init(s);
     virtio_rdma_conf_set_defaults(s);
@@ -72,7 +71,6 @@ static void virtio_rdma_realize(DeviceState *dev, Error **errp)
         return;
     }
 
-    s->hca.backend->guard = &qbus->parent->mem_reentrancy_guard;
     s->hca.max_mr_pages = s->conf.max_mr_pages;
     virtio_init(vdev, VIRTIO_ID_RDMA, s->is_demo
                 ? VIRTIO_RDMA_DEMO_CONFIG_SIZE : sizeof(s->config));

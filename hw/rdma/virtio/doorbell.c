@@ -23,8 +23,8 @@ static void ring_direct_qp(VirtIORdma *s, VirtIORdmaQp *vqp)
         virtio_rdma_sq_poll_rang(s, vqp);
     }
     rdma_work_pay(&s->hca.kick_budget, RDMA_WORK_POLL);
-    if (!qp->srq && qp->rq.ops->wake(&s->hca, &qp->rq)) {
-        rdma_backend_kick(s->hca.backend, RDMA_RQ, qp->init.qpn);
+    if (!qp->srq) {
+        rdma_hca_kick_asleep(&s->hca, &qp->rq);
     }
     rdma_hca_kick(&s->hca, &qp->sq);
     /* This may end the QP and the device, so do not use them after it. */

@@ -25,40 +25,28 @@ const char *virtio_rdma_feature_name(unsigned bit)
 static uint64_t backend_features(const VirtIORdma *s)
 {
     const RdmaBackendLimits *l = &s->hca.limits;
-    uint32_t extensions = s->hca.bc->set_extensions ? l->extensions : 0;
     uint64_t features = 0;
 
     if (l->host_numbers) {
         features |= 1ULL << VIRTIO_RDMA_F_HOST_NUMBERS;
     }
-    if (extensions & RDMA_EXT_FLUSH) {
+    if (l->extensions & RDMA_EXT_FLUSH) {
         features |= 1ULL << VIRTIO_RDMA_F_FLUSH;
     }
-    if (extensions & RDMA_EXT_ATOMIC_WRITE) {
+    if (l->extensions & RDMA_EXT_ATOMIC_WRITE) {
         features |= 1ULL << VIRTIO_RDMA_F_ATOMIC_WRITE;
     }
     return features;
 }
 
-/* A limit of 0 in configuration space tells the driver what is missing. */
-static void restrict_limits(VirtIORdma *s)
+/* Flags and limits that follow from others */
+static void complete_limits(VirtIORdma *s)
 {
     RdmaBackendLimits *l = &s->hca.limits;
 
-    if (!s->hca.bc->create_srq || !l->max_srq || !l->max_srq_wr) {
-        l->max_srq = l->max_srq_wr = l->max_srq_sge = 0;
-        s->max_vq_srq = 0;
-    }
-    if (!s->hca.bc->create_mw) {
-        l->max_mw = 0;
-    }
     if (l->max_mw) {
         l->device_cap_flags |= VIRTIO_RDMA_CAP_MEM_WINDOW |
                                VIRTIO_RDMA_CAP_MEM_WINDOW_TYPE_2B;
-    }
-    if (!s->hca.bc->set_mcast || !l->max_mcast_grp ||
-        !l->max_mcast_qp_attach) {
-        l->max_mcast_grp = l->max_mcast_qp_attach = 0;
     }
     if (!rdma_hca_has_mem_mgt(&s->hca)) {
         l->max_reg_pages = 0;
@@ -93,7 +81,7 @@ bool virtio_rdma_features_restrict(VirtIORdma *s, Error **errp)
                    "QPNs a driver without version 1 cannot use: leave %s, or "
                    "use the backend %s",
                    s->is_demo ? "layout=demo" : "version-1=off",
-                   object_get_typename(OBJECT(s->hca.backend)),
+                   rdma_hca_backend_type(&s->hca),
                    s->is_demo ? "layout out" : "version-1 on",
                    TYPE_RDMA_BACKEND_DEFAULT);
         return false;
@@ -101,7 +89,7 @@ bool virtio_rdma_features_restrict(VirtIORdma *s, Error **errp)
     if (!virtio_rdma_may_be_direct(s)) {
         s->rdma_features &= ~(1ULL << VIRTIO_RDMA_F_DIRECT);
     }
-    restrict_limits(s);
+    complete_limits(s);
     return true;
 }
 
@@ -126,7 +114,7 @@ int virtio_rdma_validate_features(VirtIODevice *vdev)
                          "it does not know F_HOST_NUMBERS, which the backend "
                          "(%s) needs; install a newer driver, or use the "
                          "backend %s",
-                         object_get_typename(OBJECT(s->hca.backend)),
+                         rdma_hca_backend_type(&s->hca),
                          TYPE_RDMA_BACKEND_DEFAULT);
         return -ENOTSUP;
     }

@@ -4,7 +4,7 @@
  * end of the device: events that may remove objects.
  *
  * A write of the device itself may cause each of them, see
- * rdma_backend_enter(). Then the device stops at once (virtio_rdma_active()),
+ * rdma_hca_put_off(). Then the device stops at once (virtio_rdma_active()),
  * and the rest is deferred until no function on the stack uses the objects.
  */
 #include "qemu/osdep.h"
@@ -25,29 +25,16 @@ static void update_status(VirtIORdma *s, uint8_t status, bool restart)
     }
 }
 
-static void set_status(VirtIODevice *vdev, uint8_t status)
-{
-    VirtIORdma *s = VIRTIO_RDMA(vdev);
-
-    if (!s->hca.backend) {
-        return;
-    }
-    if (rdma_hca_busy(&s->hca)) {
-        rdma_backend_put_off(s->hca.backend, VIRTIO_RDMA_PENDING_STATUS);
-        return;
-    }
-    if (s->hca.unrealizing) {
-        return;
-    }
-    rdma_hca_enter(&s->hca);
-    update_status(s, status, status & ~vdev->status & s->ready_status);
-    rdma_hca_leave(&s->hca);
-}
-
 VirtIOSetStatusReturn virtio_rdma_set_status(VirtIODevice *vdev,
                                              uint8_t status)
 {
-    set_status(vdev, status);
+    VirtIORdma *s = VIRTIO_RDMA(vdev);
+
+    if (s->hca.backend && !s->hca.unrealizing &&
+        rdma_hca_enter_or_put_off(&s->hca, VIRTIO_RDMA_PENDING_STATUS)) {
+        update_status(s, status, status & ~vdev->status & s->ready_status);
+        rdma_hca_leave(&s->hca);
+    }
     return (VirtIOSetStatusReturn)0;
 }
 
@@ -64,7 +51,7 @@ static void reset(VirtIORdma *s)
     s->sched_cqs = false;
     s->sched_events = false;
     rdma_vq_notify_reset(&s->notify);
-    rdma_backend_forget_pending(s->hca.backend, VIRTIO_RDMA_PENDING_VQS);
+    rdma_hca_forget_pending(&s->hca, VIRTIO_RDMA_PENDING_VQS);
     bitmap_zero(s->reset_vqs, VIRTIO_QUEUE_MAX);
 }
 
@@ -72,13 +59,10 @@ void virtio_rdma_reset(VirtIODevice *vdev)
 {
     VirtIORdma *s = VIRTIO_RDMA(vdev);
 
-    if (rdma_hca_busy(&s->hca)) {
-        rdma_backend_put_off(s->hca.backend, VIRTIO_RDMA_PENDING_RESET);
-        return;
+    if (rdma_hca_enter_or_put_off(&s->hca, VIRTIO_RDMA_PENDING_RESET)) {
+        reset(s);
+        rdma_hca_leave(&s->hca);
     }
-    rdma_hca_enter(&s->hca);
-    reset(s);
-    rdma_hca_leave(&s->hca);
 }
 
 static void reset_wq(VirtIORdma *s, RdmaHcaWq *wq)
@@ -131,7 +115,7 @@ void virtio_rdma_queue_reset(VirtIODevice *vdev, uint32_t n)
     if (rdma_hca_busy(&s->hca)) {
         if (n < VIRTIO_QUEUE_MAX) {
             set_bit(n, s->reset_vqs);
-            rdma_backend_put_off(s->hca.backend, VIRTIO_RDMA_PENDING_VQS);
+            rdma_hca_put_off(&s->hca, VIRTIO_RDMA_PENDING_VQS);
         }
         return;
     }
@@ -214,8 +198,7 @@ void virtio_rdma_run_pending(RdmaHca *hca, uint32_t pending)
     }
     /* Each of these may end the device, so do not use @s after it. */
     if (pending & VIRTIO_RDMA_PENDING_VQS) {
-        rdma_backend_put_off(hca->backend,
-                             pending & VIRTIO_RDMA_PENDING_STATUS);
+        rdma_hca_put_off(hca, pending & VIRTIO_RDMA_PENDING_STATUS);
         run_queue_resets(s);
     } else if (pending & VIRTIO_RDMA_PENDING_STATUS) {
         run_status(s);

@@ -97,13 +97,10 @@ void virtio_rdma_handle_ctrl(VirtIODevice *vdev, VirtQueue *vq)
         }
         return;
     }
-    if (rdma_hca_busy(&s->hca)) {
-        rdma_backend_put_off(s->hca.backend, RDMA_HCA_PENDING_BH);
-        return;
+    if (rdma_hca_enter_or_put_off(&s->hca, RDMA_HCA_PENDING_BH)) {
+        virtio_rdma_ctrl_run(s);
+        rdma_hca_leave(&s->hca);
     }
-    rdma_hca_enter(&s->hca);
-    virtio_rdma_ctrl_run(s);
-    rdma_hca_leave(&s->hca);
 }
 
 void virtio_rdma_handle_cq(VirtIODevice *vdev, VirtQueue *vq)

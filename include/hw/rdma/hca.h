@@ -4,7 +4,7 @@
  * their numbers and references, completions, events, faults, and the views for
  * QMP and the monitor. A guest interface translates the commands and WQEs of a
  * driver for the core. It embeds an RdmaHca, and embeds the core's CQs, SRQs
- * and QPs in objects of its own.
+ * and QPs in objects of its own. Only the core calls the backend.
  *
  * Context: a caller holds the BQL, or runs in the device's iothread. Functions
  * that work on objects run between rdma_hca_enter() and rdma_hca_leave().
@@ -52,6 +52,49 @@ static inline bool rdma_hca_busy(const RdmaHca *hca)
     return hca->backend && rdma_backend_busy(hca->backend);
 }
 
+/*
+ * Have RdmaHcaOps.run_pending() called with the bits @pending by the outermost
+ * rdma_hca_leave(). Under the BQL.
+ */
+static inline void rdma_hca_put_off(RdmaHca *hca, uint32_t pending)
+{
+    rdma_backend_put_off(hca->backend, pending);
+}
+
+/* The work of these bits was done, or is not needed any more. */
+static inline void rdma_hca_forget_pending(RdmaHca *hca, uint32_t pending)
+{
+    rdma_backend_forget_pending(hca->backend, pending);
+}
+
+static inline bool rdma_hca_is_pending(const RdmaHca *hca, uint32_t pending)
+{
+    return qatomic_read(&hca->backend->pending) & pending;
+}
+
+/* Enter the device. If it is busy, put @pending off, and return false. */
+static inline bool rdma_hca_enter_or_put_off(RdmaHca *hca, uint32_t pending)
+{
+    if (rdma_hca_busy(hca)) {
+        rdma_hca_put_off(hca, pending);
+        return false;
+    }
+    rdma_hca_enter(hca);
+    return true;
+}
+
+/* The address space that the backend was attached with */
+static inline AddressSpace *rdma_hca_dma_as(const RdmaHca *hca)
+{
+    return hca->backend->dma_as;
+}
+
+/* The QOM type of the backend, for messages */
+static inline const char *rdma_hca_backend_type(const RdmaHca *hca)
+{
+    return object_get_typename(OBJECT(hca->backend));
+}
+
 static inline bool rdma_hca_is_active(RdmaHca *hca)
 {
     return hca->ops->is_active(hca);
@@ -63,10 +106,35 @@ static inline uint32_t rdma_hca_ring_depth(const RdmaHca *hca, uint32_t max)
     return MIN(max, hca->ring_size);
 }
 
+/* What the backend can do, beyond hca->limits */
+
 /* Can regions be of RDMA_MR_FAST_REG? */
 static inline bool rdma_hca_has_mem_mgt(const RdmaHca *hca)
 {
     return hca->limits.device_cap_flags & RDMA_HCA_CAP_MEM_MGT_EXTENSIONS;
+}
+
+/* Is rdma_hca_mr_rereg() implemented? */
+static inline bool rdma_hca_has_rereg(const RdmaHca *hca)
+{
+    return hca->bc->modify_mr;
+}
+
+/* Does the backend have CQs of its own? Then a resize may be in progress. */
+static inline bool rdma_hca_has_resize(const RdmaHca *hca)
+{
+    return hca->bc->resize_cq;
+}
+
+static inline bool rdma_hca_has_counters(const RdmaHca *hca)
+{
+    return hca->bc->query_counters;
+}
+
+/* Can it count for single QPs, too? */
+static inline bool rdma_hca_has_qp_counters(const RdmaHca *hca)
+{
+    return hca->bc->query_counters && hca->bc->set_qp_counters;
 }
 
 /* hca.c: the adapter as a whole */
@@ -112,8 +180,9 @@ bool rdma_hca_backend_get(RdmaHca *hca, const char *netdev,
                           Error **errp);
 /*
  * Attach to hca->backend. Lower hca->limits, which the caller has set, to what
- * the backend can do. @dma_as: the address space of the driver's addresses. If
- * the backend cannot migrate, this blocks migration.
+ * the backend can do: limits of objects that it cannot have become 0. @dma_as:
+ * the address space of the driver's addresses. If the backend cannot migrate,
+ * this blocks migration.
  */
 bool rdma_hca_attach(RdmaHca *hca, AddressSpace *dma_as, Error **errp);
 void rdma_hca_detach(RdmaHca *hca);
@@ -246,6 +315,11 @@ void rdma_hca_wq_break(RdmaHca *hca, RdmaHcaWq *wq);
  * rdma_hca_enter().
  */
 void rdma_hca_kick(RdmaHca *hca, RdmaHcaWq *wq);
+/*
+ * The same for an RQ, unless the driver was told already that the device polls
+ * it.
+ */
+void rdma_hca_kick_asleep(RdmaHca *hca, RdmaHcaWq *rq);
 /*
  * The driver has rung a doorbell: enter the device and kick the queue. If the
  * device is busy, or the budget for doorbells is used up, the bottom half kicks
@@ -439,6 +513,13 @@ int rdma_hca_mcast_set(RdmaHca *hca, uint32_t qpn,
 /* port.c: the port */
 
 bool rdma_hca_check_port(uint32_t port);
+/* Read the port's attributes. */
+static inline void rdma_hca_port_get(const RdmaHca *hca, RdmaPortAttr *attr)
+{
+    hca->bc->query_port(hca->backend, attr);
+}
+
+/* The same after rdma_hca_counters_update() */
 int rdma_hca_port_query(RdmaHca *hca, RdmaPortAttr *attr);
 /* Set @guid to the EUI-64 of @mac, as guests make it (RFC 4291, appendix A). */
 void rdma_hca_guid_from_mac(uint8_t guid[8], const uint8_t mac[RDMA_MAC_LEN]);
@@ -498,6 +579,8 @@ void rdma_hca_command_end(RdmaHca *hca);
 int rdma_hca_counters_update(RdmaHca *hca);
 /* Get the values of the last update. */
 void rdma_hca_counters_get(RdmaHca *hca, uint64_t *values);
+/* Add those of a QP to @values. */
+int rdma_hca_counters_add_qp(RdmaHca *hca, uint32_t qpn, uint64_t *values);
 /* Continue to count from @values; NULL: from 0. */
 void rdma_hca_counters_set(RdmaHca *hca, const uint64_t *values);
 
