@@ -320,6 +320,7 @@ struct RdmaBackendClass {
     int (*create_pd)(RdmaBackend *rb, uint32_t pdn);
     /* @cqe: how many completions the CQ must be able to hold */
     int (*create_cq)(RdmaBackend *rb, uint32_t cqn, uint32_t cqe);
+    /* The device may fail the command after this: it keeps the old @cqe. */
     int (*resize_cq)(RdmaBackend *rb, uint32_t cqn, uint32_t cqe);
 
     /*

@@ -204,16 +204,15 @@ static int create_cq(RdmaBackend *rb, uint32_t cqn, uint32_t cqe)
     return verbs_obj_create(v, &verbs_cq_kind, cq, cqn);
 }
 
+/*
+ * The CQ never gets fewer entries: the device checks its own CQ again after
+ * this, and keeps the old depth if completions that came meanwhile do not fit.
+ */
 static int resize_work(VerbsJob *job)
 {
     VerbsCq *cq = job->obj;
-    int ret = ibv_resize_cq(cq->cq, job->arg);
 
-    /* A device that cannot resize may have made a CQ that is deep enough. */
-    if ((ret == ENOSYS || ret == EOPNOTSUPP) && cq->cq->cqe >= job->arg) {
-        ret = 0;
-    }
-    return -ret;
+    return cq->cq->cqe >= job->arg ? 0 : -ibv_resize_cq(cq->cq, job->arg);
 }
 
 static const VerbsJobOps resize_ops = {

@@ -123,7 +123,7 @@ static bool complete(RdmaHca *hca, RdmaHcaCq *core, const RdmaWc *wc,
     return true;
 }
 
-/* Read the new page list first: after the backend's resize nothing can fail. */
+/* Read the new page list first: after a resize of the core nothing can fail. */
 static int resize(VirtIORdma *s, VirtIORdmaCq *cq,
                   const struct virtio_rdma_resize_cq_req *cmd)
 {

@@ -215,14 +215,7 @@ static int resize(VirtIORdma *s, VirtIORdmaCq *cq,
     uint32_t cqe = le32_to_cpu(cmd->cqe);
     uint32_t used = le32_to_cpu(cmd->used);
 
-    if (!rdma_hca_check_range("used", used, 0, cqe)) {
-        return -EINVAL;
-    }
-    /*
-     * Completions that come after the backend has begun the command do not fail
-     * it.
-     */
-    if (!(s->ctrl_pending && rdma_hca_has_resize(&s->hca)) &&
+    if (!rdma_hca_check_range("used", used, 0, cqe) ||
         !rdma_hca_check_range("backlog", cq->n_backlog, 0, cqe - used)) {
         return -EINVAL;
     }

@@ -120,12 +120,6 @@ static inline bool rdma_hca_has_rereg(const RdmaHca *hca)
     return hca->bc->modify_mr;
 }
 
-/* Does the backend have CQs of its own? Then a resize may be in progress. */
-static inline bool rdma_hca_has_resize(const RdmaHca *hca)
-{
-    return hca->bc->resize_cq;
-}
-
 static inline bool rdma_hca_has_counters(const RdmaHca *hca)
 {
     return hca->bc->query_counters;

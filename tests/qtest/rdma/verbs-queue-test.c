@@ -374,8 +374,11 @@ static void test_qkey_of_the_qp(void)
     qrdma_expect(p.cq_b, 1, RDMA_WC_SUCCESS);
 }
 
-/* Completions that come while the host resizes a CQ do not spoil it. */
-static void test_completions_during_resize(void)
+/*
+ * Completions come while the host resizes a CQ. The command fails if they do
+ * not fit into @cqe entries, of which @used are in use. None is lost.
+ */
+static void check_resize(uint32_t cqe, uint32_t used, uint8_t want)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
     QRdmaPd *pd;
@@ -383,7 +386,7 @@ static void test_completions_during_resize(void)
     QRdmaQp *qp;
     VerbsWaiting w;
     struct virtio_rdma_resize_cq_req req = {
-        .cqe = cpu_to_le32(8), .used = cpu_to_le32(8),
+        .cqe = cpu_to_le32(cqe), .used = cpu_to_le32(used),
     };
 
     qrdma_start(v->dev, 0, 0);
@@ -400,8 +403,14 @@ static void test_completions_during_resize(void)
     }
     qrdma_wait_until(v->dev, qrdma_reap(&qp->sq) == 10);
     g_assert_cmphex(qrdma_status_of(&w.cmd), ==, QRDMA_NO_STATUS);
-    assert_ok(verbs_release_cmd(&w));
+    g_assert_cmpint(verbs_release_cmd(&w), ==, want);
     qrdma_expect_many(cq, 0, 10, RDMA_WC_SUCCESS);
+}
+
+static void test_completions_during_resize(void)
+{
+    check_resize(16, 8, VIRTIO_RDMA_S_OK);
+    check_resize(16, 15, VIRTIO_RDMA_S_INVAL);
 }
 
 /*
