@@ -188,6 +188,8 @@ void rdma_hca_events_free(RdmaHca *hca);
 void rdma_hca_events_reset(RdmaHca *hca);
 /* Add a copy of @event. False if it is pending, or there is no such object. */
 bool rdma_hca_event_load(RdmaHca *hca, const RdmaEvent *event);
+/* Raise an event if the port's state differs from that at the last call. */
+void rdma_hca_port_check(RdmaHca *hca);
 
 /* cq.c: completions */
 
@@ -274,6 +276,11 @@ RdmaNext rdma_hca_sq_next(RdmaHca *hca, RdmaHcaQp *qp, bool flush,
 void rdma_hca_sq_put_back(RdmaHca *hca, RdmaHcaQp *qp, const RdmaSendWr *wr);
 bool rdma_hca_rq_next(RdmaHca *hca, RdmaHcaWq *wq, bool flush, RdmaRecvWr *wr);
 uint32_t rdma_hca_rq_count(RdmaHca *hca, RdmaHcaWq *wq);
+
+/* port.c */
+
+/* Tell the guest interface, and raise an event if the state is another one. */
+void rdma_hca_port_changed(RdmaHca *hca);
 
 /* run.c: kicks and bottom halves */
 

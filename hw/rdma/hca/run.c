@@ -155,6 +155,9 @@ bool rdma_hca_set_running(RdmaHca *hca, bool running, bool ready)
 {
     bool changed = running != hca->running;
 
+    if (hca->port_changed) {
+        rdma_hca_port_changed(hca);
+    }
     if (changed) {
         hca->running = running;
         trace_rdma_hca_running(hca->owner, running);

@@ -225,7 +225,11 @@ static int pre_load(void *opaque)
 
 static int post_load(void *opaque, int version_id)
 {
-    return rdma_hca_load_end(opaque) ? 0 : -EINVAL;
+    RdmaHca *hca = opaque;
+
+    /* The port of the destination may differ from that of the source. */
+    hca->port_changed = true;
+    return rdma_hca_load_end(hca) ? 0 : -EINVAL;
 }
 
 static const VMStateDescription vmstate_hca = {

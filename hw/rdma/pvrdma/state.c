@@ -34,9 +34,6 @@ void pvrdma_update_running_inside(RdmaHca *hca)
     bool ready = is_ready(s);
     bool running = ready && s->vm_running;
 
-    if (s->vm_running && hca->port_changed) {
-        rdma_hca_port_changed(hca);
-    }
     if (rdma_hca_set_running(hca, running, ready) && running) {
         /* Kicks were ignored until now. */
         rdma_hca_kick_all(hca);

@@ -214,8 +214,6 @@ static int post_load(void *opaque, int version_id)
         return -EINVAL;
     }
     pvrdma_notify_init(s);
-    /* The port of the destination may differ from that of the source. */
-    rdma_hca_port_check(&s->hca);
     return 0;
 }
 

@@ -68,9 +68,6 @@ static bool update_running(NetRoce *s, uint8_t status)
     bool ready = !virtio_device_disabled(vdev) &&
                  (status & VIRTIO_CONFIG_S_FEATURES_OK);
 
-    if (vdev->vm_running && s->hca.port_changed) {
-        rdma_hca_port_changed(&s->hca);
-    }
     return rdma_hca_set_running(&s->hca, vdev->vm_running && ready, ready);
 }
 

@@ -50,9 +50,6 @@ bool virtio_rdma_running_update(VirtIORdma *s, uint8_t status)
                  (status & s->ready_status);
     bool running = vdev->vm_running && ready;
 
-    if (vdev->vm_running && s->hca.port_changed) {
-        rdma_hca_port_changed(&s->hca);
-    }
     if (running && s->restore_order) {
         s->restore_order = false;
         if (virtio_vdev_has_feature(vdev, VIRTIO_F_IN_ORDER)) {

@@ -270,7 +270,5 @@ int virtio_rdma_post_load(VirtIODevice *vdev)
     s->restore_order = true;
     /* DRIVER_OK may be clear for a while. */
     s->had_driver = vdev->status & VIRTIO_CONFIG_S_FEATURES_OK;
-    /* The port of the destination may differ from that of the source. */
-    s->hca.port_changed = true;
     return 0;
 }

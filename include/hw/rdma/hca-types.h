@@ -291,7 +291,7 @@ typedef struct RdmaHcaOps {
     /*
      * The port has changed: update the attributes that the driver can read, and
      * notify the driver. False if the driver cannot be notified yet, for
-     * example in a stopped VM: then call rdma_hca_port_changed() again later.
+     * example in a stopped VM: rdma_hca_set_running() calls this again.
      */
     bool (*port_changed)(RdmaHca *hca);
     /*

@@ -334,7 +334,8 @@ void rdma_hca_work_run(RdmaHca *hca);
 /* Schedule all queues. */
 void rdma_hca_kick_all(RdmaHca *hca);
 /*
- * Tell the backend whether it may work. @ready: driver and device allow that;
+ * Tell the backend whether it may work, and tell the driver of changes of the
+ * port that it was not told yet. @ready: driver and device allow that;
  * @running: so does the VM. Returns whether @running has changed.
  *
  * Without @ready peers must not write to guest memory: a driver may free it
@@ -520,11 +521,6 @@ void rdma_hca_guid_from_mac(uint8_t guid[8], const uint8_t mac[RDMA_MAC_LEN]);
 int rdma_hca_gid_add(RdmaHca *hca, uint32_t index,
                      const uint8_t gid[RDMA_GID_LEN], uint16_t vlan);
 int rdma_hca_gid_del(RdmaHca *hca, uint32_t index);
-/*
- * The port has changed, or the VM resumes and the port changed meanwhile: tell
- * the guest interface, and raise an event if the state is another one.
- */
-void rdma_hca_port_changed(RdmaHca *hca);
 
 /* gids.c: the GIDs that the guest may use */
 
@@ -592,8 +588,6 @@ void rdma_hca_event_raise(RdmaHca *hca, RdmaEventType type, uint32_t id);
 void rdma_hca_event_done(RdmaHca *hca, const RdmaEvent *event);
 /* Object @id of table @t is gone: drop its pending events. */
 void rdma_hca_events_forget(RdmaHca *hca, const RdmaHcaTable *t, uint32_t id);
-/* Raise an event if the port's state differs from that at the last call. */
-void rdma_hca_port_check(RdmaHca *hca);
 /*
  * The pending event after @event, or the oldest one if @event is NULL. NULL at
  * the end. The core owns it until rdma_hca_event_done().
