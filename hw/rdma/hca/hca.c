@@ -62,6 +62,15 @@ void rdma_hca_start(RdmaHca *hca)
     QTAILQ_INSERT_TAIL(&rdma_hcas, hca, next);
 }
 
+/* Detaching may run a nested event loop: give the backend no more work. */
+static void finish(RdmaHca *hca)
+{
+    rdma_hca_enter(hca);
+    rdma_hca_set_running(hca, false, false);
+    rdma_hca_leave(hca);
+    hca->end(hca);
+}
+
 /*
  * The device is idle if its callers have returned to the main loop. Within a
  * nested event loop they have not, and this tries again.
@@ -76,7 +85,7 @@ static void end_bh(void *opaque)
         aio_bh_schedule_oneshot(qemu_get_aio_context(), end_bh, hca);
         return;
     }
-    hca->end(hca);
+    finish(hca);
     object_unref(owner);
     object_unref(dev);
 }
@@ -85,15 +94,15 @@ void rdma_hca_end(RdmaHca *hca, void (*end)(RdmaHca *hca))
 {
     QTAILQ_REMOVE(&rdma_hcas, hca, next);
     hca->unrealizing = true;
+    hca->end = end;
     if (!rdma_hca_busy(hca)) {
-        end(hca);
+        finish(hca);
         return;
     }
     rdma_backend_put_off(hca->backend, RDMA_HCA_PENDING_STOP);
     /* The address space may go first, so stop listening to it. */
     rdma_ram_cleanup(&hca->backend->ram);
     /* Keep the memory of owner and device until end_bh(). */
-    hca->end = end;
     object_ref(hca->owner);
     object_ref(OBJECT(hca->dev));
     aio_bh_schedule_oneshot(qemu_get_aio_context(), end_bh, hca);

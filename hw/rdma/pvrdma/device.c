@@ -197,8 +197,6 @@ static void end(RdmaHca *hca)
     Pvrdma *s = pvrdma_of(hca);
 
     qemu_del_vm_change_state_handler(s->vm_change);
-    s->active = false;
-    pvrdma_update_running(s);
     rdma_hca_detach(hca);
     pvrdma_cmd_forget(s);
     rdma_hca_free(hca);

@@ -301,9 +301,6 @@ static void end(RdmaHca *hca)
     VirtIODevice *vdev = VIRTIO_DEVICE(s);
 
     vmstate_unregister(VMSTATE_IF(s), &vmstate_net_roce_limits, s);
-    rdma_hca_enter(hca);
-    update_running(s, 0);
-    rdma_hca_leave(hca);
     rdma_hca_detach(hca);
     net_roce_nic_free(s);
     net_roce_ctrl_forget(s);

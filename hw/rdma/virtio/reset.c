@@ -144,9 +144,7 @@ static void unrealize(RdmaHca *hca)
     VirtIODevice *vdev = VIRTIO_DEVICE(s);
 
     vmstate_unregister(VMSTATE_IF(s), &vmstate_virtio_rdma_limits, s);
-    /* Detaching may run a nested event loop: give the backend no more work. */
     rdma_hca_enter(&s->hca);
-    virtio_rdma_running_update(s, 0);
     virtio_rdma_sq_polls_stop(s);
     rdma_hca_leave(&s->hca);
     rdma_hca_detach(&s->hca);

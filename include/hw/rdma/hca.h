@@ -149,9 +149,9 @@ void rdma_hca_init(RdmaHca *hca, const RdmaHcaOps *ops, Object *owner,
  */
 void rdma_hca_start(RdmaHca *hca);
 /*
- * The device is unrealized: remove it from rdma_hcas, stop serving it, and call
- * @end as soon as no function on the stack uses the device. @end calls
- * rdma_hca_detach() and rdma_hca_free().
+ * The device is unrealized: remove it from rdma_hcas, and stop serving it. As
+ * soon as no function on the stack uses the device, stop the backend, and call
+ * @end, which calls rdma_hca_detach() and rdma_hca_free().
  */
 void rdma_hca_end(RdmaHca *hca, void (*end)(RdmaHca *hca));
 /*
