@@ -378,14 +378,11 @@ void rdma_hca_fault_forget_qp(RdmaHcaQp *qp)
     qp->fault.next_fault = NULL;
 }
 
-void rdma_hca_command_end(RdmaHca *hca)
+void rdma_hca_fault_command_end(RdmaHca *hca)
 {
     if (hca->faults && hca->faults->command_until) {
         hca->faults->command_until = 0;
         rdma_hca_faults_update(hca);
-    }
-    if (hca->bc && hca->bc->abandon) {
-        hca->bc->abandon(hca->backend);
     }
 }
 

@@ -133,6 +133,8 @@ void rdma_hca_fault_recv(RdmaHca *hca, RdmaHcaQp *qp, RdmaRecvWr *wr);
 /* The fault that strikes a completion, or NULL */
 RdmaHcaFault *rdma_hca_fault_complete(RdmaHca *hca, RdmaHcaQp *qp,
                                       const RdmaWc *wc);
+/* The command in progress has ended, so it is not delayed any more. */
+void rdma_hca_fault_command_end(RdmaHca *hca);
 /* Has the virtual clock reached @until? */
 bool rdma_hca_fault_is_due(int64_t until);
 
@@ -217,6 +219,8 @@ void rdma_hca_qp_remove(RdmaHca *hca, RdmaHcaQp *qp);
  * default.
  */
 int rdma_hca_pages_check(RdmaHca *hca, RdmaHcaPages *p);
+/* The command in progress has ended or was dropped: forget its list. */
+void rdma_hca_pages_drop(RdmaHca *hca);
 /*
  * Finish passing the list @pages of @p to a method of the backend, which has
  * returned @ret. After an error, free the list. After -EINPROGRESS, the backend

@@ -135,12 +135,6 @@ static void reply(Pvrdma *s, const Command *command, int ret,
     }
 }
 
-/* Must the command wait until memory of destroyed objects is freed? */
-static bool needs_memory(const Command *command)
-{
-    return command->kind == WAIT && rdma_backend_frees_much();
-}
-
 /* A command that reads a long page list continues in the next turn. */
 void pvrdma_cmd_run(Pvrdma *s)
 {
@@ -154,8 +148,8 @@ void pvrdma_cmd_run(Pvrdma *s)
     if (!s->cmd.busy || s->cmd.waiting) {
         return;
     }
-    s->hca.cmd_budget = RDMA_TURN_BUDGET;
-    if (needs_memory(command)) {
+    rdma_hca_turn_begin(&s->hca);
+    if (command->kind == WAIT && !rdma_hca_turn_goes_on(&s->hca)) {
         rdma_hca_bh_schedule(&s->hca);
         return;
     }
@@ -174,7 +168,6 @@ void pvrdma_cmd_run(Pvrdma *s)
 
 void pvrdma_cmd_forget(Pvrdma *s)
 {
-    rdma_hca_pages_drop(&s->hca);
     rdma_hca_command_end(&s->hca);
     s->cmd.busy = false;
     s->cmd.again = false;

@@ -163,8 +163,8 @@ void net_roce_ctrl_run(NetRoce *s)
     if (s->ctrl_waiting) {
         return;
     }
-    s->hca.cmd_budget = RDMA_TURN_BUDGET;
-    while (s->hca.cmd_budget && !rdma_backend_frees_much()) {
+    rdma_hca_turn_begin(&s->hca);
+    while (rdma_hca_turn_goes_on(&s->hca)) {
         g_autofree VirtQueueElement *elem =
             virtqueue_pop(vq, sizeof(VirtQueueElement));
         /* Aligned after the byte of the acknowledgement */
@@ -193,7 +193,6 @@ void net_roce_ctrl_run(NetRoce *s)
 
 void net_roce_ctrl_forget(NetRoce *s)
 {
-    rdma_hca_pages_drop(&s->hca);
     rdma_hca_command_end(&s->hca);
     g_clear_pointer(&s->ctrl_pending, g_free);
     s->ctrl_waiting = false;

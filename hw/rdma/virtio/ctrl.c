@@ -301,8 +301,8 @@ void virtio_rdma_ctrl_run(VirtIORdma *s)
     if (s->ctrl_waiting || !virtio_rdma_ring_check(s, vq)) {
         return;
     }
-    s->hca.cmd_budget = RDMA_TURN_BUDGET;
-    while (s->hca.cmd_budget && !rdma_backend_frees_much()) {
+    rdma_hca_turn_begin(&s->hca);
+    while (rdma_hca_turn_goes_on(&s->hca)) {
         g_autofree VirtQueueElement *elem =
             virtqueue_pop(vq, sizeof(VirtQueueElement));
         uint8_t buf[1 + VIRTIO_RDMA_RSP_ROOM] = {};
@@ -325,12 +325,11 @@ void virtio_rdma_ctrl_run(VirtIORdma *s)
         rdma_work_pay(&s->hca.cmd_budget, RDMA_WORK_COMMAND);
         answer(s, vq, elem, cmd, ret, buf);
     }
-    qemu_bh_schedule(s->hca.bh);
+    rdma_hca_bh_schedule(&s->hca);
 }
 
 void virtio_rdma_ctrl_forget(VirtIORdma *s)
 {
-    rdma_hca_pages_drop(&s->hca);
     rdma_hca_command_end(&s->hca);
     g_free(s->ctrl_pending);
     s->ctrl_pending = NULL;

@@ -205,7 +205,7 @@ void virtio_rdma_eqs_flush(RdmaHca *hca)
     if (virtio_rdma_may_use_vqs(s)) {
         rdma_vq_notify_flush(&s->notify, &s->hca, VIRTIO_DEVICE(s));
         if (unlikely(s->parent_obj.broken && hca->running)) {
-            qemu_bh_schedule(hca->bh);
+            rdma_hca_bh_schedule(hca);
         }
     }
 }

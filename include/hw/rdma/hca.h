@@ -416,8 +416,25 @@ int rdma_hca_pages_read_on(RdmaHca *hca, const RdmaHcaPages *p,
                            uint64_t **pages);
 /* Did rdma_hca_pages_read_on() stop within a list? */
 bool rdma_hca_pages_reading(const RdmaHca *hca);
-/* The command in progress has ended or was dropped: forget its list. */
-void rdma_hca_pages_drop(RdmaHca *hca);
+
+/* command.c: turns of commands */
+
+/*
+ * Begin a turn. In a turn of the main loop, commands and the entries of their
+ * page lists use up RDMA_TURN_BUDGET at most.
+ */
+void rdma_hca_turn_begin(RdmaHca *hca);
+/*
+ * May a command be executed in this turn? If not, call rdma_hca_bh_schedule():
+ * RdmaHcaOps.serve() begins the next turn. Commands also wait while much memory
+ * of destroyed objects is not freed yet.
+ */
+bool rdma_hca_turn_goes_on(const RdmaHca *hca);
+/*
+ * The command in progress has ended or was dropped: forget its page list and
+ * its delay by a fault, and have the backend abandon it.
+ */
+void rdma_hca_command_end(RdmaHca *hca);
 
 /* mr.c: memory regions */
 
@@ -560,8 +577,6 @@ bool rdma_hca_wq_forget(RdmaHca *hca, RdmaHcaWq *wq);
  */
 int rdma_hca_command_begin(RdmaHca *hca, RdmaCommand cmd, bool again,
                            uint32_t qpn);
-/* The command in progress has ended or was dropped. */
-void rdma_hca_command_end(RdmaHca *hca);
 
 /* counters.c: counters, RDMA_NUM_COUNTERS of them */
 
