@@ -237,7 +237,7 @@ static bool block_migration(RdmaHca *hca, Error **errp)
     return migrate_add_blocker(&hca->migration_blocker, errp) == 0;
 }
 
-/* Limits do not exceed what the backend implements. */
+/* Set limits to 0 if the backend lacks their method. */
 static void restrict_limits(const RdmaBackendClass *bc, RdmaBackendLimits *l)
 {
     if (!bc->create_srq || !l->max_srq || !l->max_srq_wr) {
@@ -265,6 +265,7 @@ bool rdma_hca_attach(RdmaHca *hca, AddressSpace *dma_as, Error **errp)
         return false;
     }
     restrict_limits(hca->bc, &hca->limits);
+    hca->backend->guard = &hca->dev->mem_reentrancy_guard;
     return true;
 }
 

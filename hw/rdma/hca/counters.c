@@ -30,6 +30,9 @@ void rdma_hca_counters_get(RdmaHca *hca, uint64_t *values)
 
 int rdma_hca_counters_add_qp(RdmaHca *hca, uint32_t qpn, uint64_t *values)
 {
+    if (!rdma_hca_has_qp_counters(hca)) {
+        return -ENOTSUP;
+    }
     if (!rdma_hca_table_get(&hca->qps, qpn)) {
         rdma_hca_guest_error("counters of QP %u, which does not exist", qpn);
         return -ENOENT;

@@ -186,7 +186,7 @@ static bool check_port(RdmaHca *hca, Error **errp)
     if (!hca->bc->set_port) {
         error_setg(errp, "The backend %s cannot take its port down: it is a "
                    "port of the host",
-                   object_get_typename(OBJECT(hca->backend)));
+                   rdma_hca_backend_type(hca));
         return false;
     }
     if (!hca->faults) {

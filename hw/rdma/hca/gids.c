@@ -6,7 +6,7 @@
 #include "qemu/cutils.h"
 #include "qemu/sockets.h"
 #include "qapi/error.h"
-#include "hw/rdma/hca.h"
+#include "int.h"
 
 #define IPV6_BITS 128
 #define IPV4_BITS 32

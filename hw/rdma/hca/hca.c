@@ -55,7 +55,6 @@ void rdma_hca_start(RdmaHca *hca)
     rdma_hca_table_init(&hca->qps, RDMA_QPN_GSI, l->max_qp);
     randomize_numbers(hca);
     hca->sge = g_new0(RdmaSge, MAX(max_sge, 1));
-    hca->backend->guard = &hca->dev->mem_reentrancy_guard;
     rdma_hca_bhs_init(hca);
     hca->unrealizing = false;
     rdma_hca_counters_set(hca, NULL);

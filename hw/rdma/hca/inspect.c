@@ -357,7 +357,7 @@ static RdmaBackendInfo *backend_info(RdmaHca *hca)
 {
     RdmaBackendInfo *info = g_new0(RdmaBackendInfo, 1);
 
-    info->type = g_strdup(object_get_typename(OBJECT(hca->backend)));
+    info->type = g_strdup(rdma_hca_backend_type(hca));
     info->path = object_get_canonical_path(OBJECT(hca->backend));
     info->info = hca->bc->info_str(hca->backend);
     return info;

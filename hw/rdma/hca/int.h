@@ -9,6 +9,14 @@
 #include "hw/rdma/hca.h"
 #include "qemu/log.h"
 
+/*
+ * More work that waits while the device is busy: the bottom half of work
+ * queues, and stopping for rdma_hca_end(). The iothread sets none but this
+ * bottom half and RDMA_HCA_PENDING_BH.
+ */
+#define RDMA_HCA_PENDING_WORK RDMA_PENDING_DEVICE(1)
+#define RDMA_HCA_PENDING_STOP RDMA_PENDING_DEVICE(2)
+
 /* Log a mistake of the driver. @fmt is a literal, without a newline. */
 #define rdma_hca_guest_error(fmt, ...) \
     qemu_log_mask(LOG_GUEST_ERROR, "rdma: " fmt "\n", ## __VA_ARGS__)
@@ -63,6 +71,33 @@ struct RdmaHcaFaults {
     int64_t port_until;
     int64_t command_until;
 };
+
+/* table.c: objects by number */
+
+/* Make an empty table for the numbers @first to @end - 1. */
+void rdma_hca_table_init(RdmaHcaTable *t, uint32_t first, uint32_t end);
+void rdma_hca_table_free(RdmaHcaTable *t);
+/*
+ * Start the search of an empty table at a random number, so that peers cannot
+ * guess numbers.
+ */
+void rdma_hca_table_scatter(RdmaHcaTable *t);
+/* Put @obj at the free number @id. The table does not own @obj. */
+void rdma_hca_table_set(RdmaHcaTable *t, uint32_t id, void *obj);
+void rdma_hca_table_clear(RdmaHcaTable *t, uint32_t id);
+/*
+ * Have the next rdma_hca_table_find() return the free number @id. Call after
+ * _create() has failed: the command may be executed again.
+ */
+void rdma_hca_table_search_from(RdmaHcaTable *t, uint32_t id);
+
+/* The region @mrn; NULL if it does not exist, or is a window. */
+static inline RdmaHcaMr *rdma_hca_mr_get(RdmaHca *hca, uint32_t mrn)
+{
+    RdmaHcaMr *mr = rdma_hca_table_get(&hca->mrs, mrn);
+
+    return mr && !mr->mw_type ? mr : NULL;
+}
 
 /* error.c: errors of QPs, for people on the host */
 
@@ -156,6 +191,12 @@ bool rdma_hca_hold_write_recvs(RdmaHca *hca, RdmaHcaQp *qp);
 /* Drop held completions of a QP that was reset or is gone. */
 void rdma_hca_hold_forget_qp(RdmaHca *hca, RdmaHcaQp *qp);
 
+/* hca.c: the adapter as a whole */
+
+typedef QTAILQ_HEAD(RdmaHcas, RdmaHca) RdmaHcas;
+/* All realized HCAs. Under the BQL. */
+extern RdmaHcas rdma_hcas;
+
 /* inspect.c: inspection from the host */
 
 /* Which objects of a device to report: up to @max of each kind, from @first */
@@ -188,10 +229,24 @@ void rdma_hca_events_init(RdmaHca *hca);
 void rdma_hca_events_free(RdmaHca *hca);
 /* Device reset: drop all pending events. */
 void rdma_hca_events_reset(RdmaHca *hca);
+/*
+ * Make an event pending, if the driver takes events and the object exists. The
+ * guest interface writes it when there is room.
+ */
+void rdma_hca_event_raise(RdmaHca *hca, RdmaEventType type, uint32_t id);
+/* Object @id of table @t is gone: drop its pending events. */
+void rdma_hca_events_forget(RdmaHca *hca, const RdmaHcaTable *t, uint32_t id);
 /* Add a copy of @event. False if it is pending, or there is no such object. */
 bool rdma_hca_event_load(RdmaHca *hca, const RdmaEvent *event);
 /* Raise an event if the port's state differs from that at the last call. */
 void rdma_hca_port_check(RdmaHca *hca);
+
+/* counters.c and gids.c */
+
+/* Continue to count from @values; NULL: from 0. */
+void rdma_hca_counters_set(RdmaHca *hca, const uint64_t *values);
+/* Is the GID one of hca->allowed_gids? */
+bool rdma_hca_gid_allowed(const RdmaHca *hca, const uint8_t gid[RDMA_GID_LEN]);
 
 /* cq.c: completions */
 
@@ -221,6 +276,21 @@ void rdma_hca_qp_remove(RdmaHca *hca, RdmaHcaQp *qp);
 int rdma_hca_pages_check(RdmaHca *hca, RdmaHcaPages *p);
 /* The command in progress has ended or was dropped: forget its list. */
 void rdma_hca_pages_drop(RdmaHca *hca);
+/*
+ * Read a checked list into *@pages, and charge its pages: to undo this,
+ * subtract them from hca->charged_pages. The caller owns the array, and frees
+ * it by g_free(). -ENOMEM if the sum would exceed hca->max_mr_pages, -EINVAL if
+ * the list is not in RAM or an address is not aligned.
+ */
+int rdma_hca_pages_read(RdmaHca *hca, const RdmaHcaPages *p, uint64_t **pages);
+/*
+ * The same for a command, whose list may be long: -EINPROGRESS when
+ * hca->cmd_budget is used up. The guest interface executes the command again in
+ * the next turn, and this function goes on where it stopped. *@pages is NULL if
+ * the backend has taken the list already.
+ */
+int rdma_hca_pages_read_on(RdmaHca *hca, const RdmaHcaPages *p,
+                           uint64_t **pages);
 /*
  * Finish passing the list @pages of @p to a method of the backend, which has
  * returned @ret. After an error, free the list. After -EINPROGRESS, the backend

@@ -14,6 +14,9 @@ int rdma_hca_mcast_set(RdmaHca *hca, uint32_t qpn,
     RdmaHcaQp *qp = rdma_hca_table_get(&hca->qps, qpn);
     int ret;
 
+    if (!hca->limits.max_mcast_grp) {
+        return -ENOTSUP;
+    }
     if (!qp) {
         return -ENOENT;
     }

@@ -24,10 +24,10 @@ void rdma_hca_kick(RdmaHca *hca, RdmaHcaWq *wq)
     rdma_backend_kick(hca->backend, wq->kind, wq->id);
 }
 
-void rdma_hca_kick_asleep(RdmaHca *hca, RdmaHcaWq *rq)
+void rdma_hca_kick_if_asleep(RdmaHca *hca, RdmaHcaWq *rq)
 {
     if (rq->ops->wake(hca, rq)) {
-        rdma_backend_kick(hca->backend, RDMA_RQ, rq->id);
+        rdma_backend_kick(hca->backend, rq->kind, rq->id);
     }
 }
 
@@ -212,12 +212,10 @@ static void hca_bh(void *opaque)
         /* A doorbell that found no budget left may have scheduled this. */
         hca->kick_budget = RDMA_TURN_BUDGET;
     }
-    if (rdma_hca_busy(hca)) {
-        /* A caller on the stack runs a nested event loop. */
-        rdma_backend_put_off(hca->backend, RDMA_HCA_PENDING_BH);
+    /* Busy: a caller on the stack runs a nested event loop. */
+    if (!rdma_hca_enter_or_put_off(hca, RDMA_HCA_PENDING_BH)) {
         return;
     }
-    rdma_hca_enter(hca);
     rdma_hca_error_report(hca);
     hca->ops->update_running(hca);
     if (unlikely(hca->faults)) {

@@ -93,7 +93,7 @@ static int get_backend(QEMUFile *f, void *pv, size_t size,
     if (!hca->bc->vmsd) {
         error_report("rdma: the backend of this device (%s) does not migrate; "
                      "with the backend %s it does",
-                     object_get_typename(OBJECT(hca->backend)),
+                     rdma_hca_backend_type(hca),
                      TYPE_RDMA_BACKEND_DEFAULT);
         return -EINVAL;
     }
@@ -188,7 +188,7 @@ static int get_counters(QEMUFile *f, void *pv, size_t size,
             error_report("rdma: counters of QP %u in the migration stream, "
                          "which has no such QP, or its backend (%s) counts "
                          "nothing", qpn,
-                         object_get_typename(OBJECT(hca->backend)));
+                         rdma_hca_backend_type(hca));
             return -EINVAL;
         }
     }

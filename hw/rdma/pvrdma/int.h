@@ -43,7 +43,7 @@ OBJECT_DECLARE_SIMPLE_TYPE(Pvrdma, PVRDMA)
 /* The user of UAR page 0: the kernel. Others are processes, by their page. */
 #define PVRDMA_KERNEL 0
 
-/* Of RdmaBackend.pending */
+/* For rdma_hca_put_off() */
 #define PVRDMA_PENDING_RESET RDMA_HCA_PENDING_GUEST(0)
 
 /* Properties */

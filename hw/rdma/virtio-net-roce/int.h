@@ -29,7 +29,7 @@ OBJECT_DECLARE_SIMPLE_TYPE(NetRoce, NET_ROCE)
 /* Room for any request without its list of pages, and for any reply */
 #define NET_ROCE_CMD_ROOM 128
 
-/* Of RdmaBackend.pending */
+/* For rdma_hca_put_off() */
 #define NET_ROCE_PENDING_STATUS RDMA_HCA_PENDING_GUEST(0)
 #define NET_ROCE_PENDING_RESET RDMA_HCA_PENDING_GUEST(1)
 #define NET_ROCE_PENDING_NIC RDMA_HCA_PENDING_GUEST(2)

@@ -13,7 +13,7 @@
 
 #include "hw/virtio/virtio-rdma.h"
 #include "rdma/verbs.h"
-#include "system/rdma-backend.h"
+#include "rdma/work.h"
 #include "system/rdma-ram.h"
 #include "standard-headers/linux/virtio_rdma.h"
 

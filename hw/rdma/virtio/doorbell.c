@@ -24,7 +24,7 @@ static void ring_direct_qp(VirtIORdma *s, VirtIORdmaQp *vqp)
     }
     rdma_work_pay(&s->hca.kick_budget, RDMA_WORK_POLL);
     if (!qp->srq) {
-        rdma_hca_kick_asleep(&s->hca, &qp->rq);
+        rdma_hca_kick_if_asleep(&s->hca, &qp->rq);
     }
     rdma_hca_kick(&s->hca, &qp->sq);
     /* This may end the QP and the device, so do not use them after it. */

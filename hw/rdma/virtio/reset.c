@@ -4,7 +4,7 @@
  * end of the device: events that may remove objects.
  *
  * A write of the device itself may cause each of them, see
- * rdma_hca_put_off(). Then the device stops at once (virtio_rdma_active()),
+ * rdma_hca_enter(). Then the device stops at once (virtio_rdma_active()),
  * and the rest is deferred until no function on the stack uses the objects.
  */
 #include "qemu/osdep.h"

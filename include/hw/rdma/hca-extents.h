@@ -38,7 +38,7 @@ typedef struct RdmaHcaCursor {
  * less than 4 GiB.
  */
 void rdma_hca_extents_init(RdmaHcaExtents *x, uint64_t *pages, uint32_t npages);
-/* In pages.c: read a list for @x, as by rdma_hca_pages_read_on(). */
+/* In pages.c: read a list for @x, as the functions of mr.c do. */
 int rdma_hca_extents_read_on(RdmaHca *hca, const RdmaHcaPages *p,
                              RdmaHcaExtents *x);
 /* Free the list, if there is one, and return the charge of its pages. */

@@ -354,40 +354,51 @@ typedef struct RdmaHcaGids {
     unsigned bits;
 } RdmaHcaGids;
 
-/* An HCA, part of the device @owner. The tables are internal to the core. */
+/*
+ * An HCA, part of the device @owner. The guest interface uses the first two
+ * groups of fields.
+ */
 struct RdmaHca {
-    const RdmaHcaOps *ops;
-    Object *owner;                  /* the object that embeds the RdmaHca */
-    DeviceState *dev;               /* the device that the user has added */
-    QTAILQ_ENTRY(RdmaHca) next;     /* in rdma_hcas */
-
-    RdmaBackend *backend;
-    RdmaBackendClass *bc;
-    bool own_backend;               /* the core made it for a netdev */
+    /* Set by the guest interface before rdma_hca_attach() */
     RdmaBackendLimits limits;       /* what both device and backend can do */
+    AioContext *ctx;                /* of the iothread, or NULL */
+    /* and before rdma_hca_start() */
+    uint64_t max_mr_pages;          /* limit of page lists; 0: the default */
     /*
      * Entries of the guest interface's rings, which limit the depth of queues
      * in them. UINT32_MAX: it has no such rings.
      */
     uint32_t ring_size;
-    QEMUBH *bh;                     /* in the main loop */
-    AioContext *ctx;                /* of the iothread, or NULL */
-    QEMUBH *work_bh;                /* for work queues, in @ctx; or NULL */
 
+    /* For reading; the budgets are paid from by rdma_work_pay(). */
+    RdmaBackend *backend;           /* NULL before rdma_hca_backend_get() */
     RdmaHcaTable pds;
     RdmaHcaTable cqs;
     RdmaHcaTable mrs;               /* regions and windows */
     uint32_t n_mws;                 /* windows in @mrs */
     RdmaHcaTable srqs;
     RdmaHcaTable qps;
+    RdmaSge *sge;                   /* buffer for decode_send() and _recv() */
+    uint32_t cmd_budget;            /* left for commands in this turn */
+    uint32_t kick_budget;           /* left for doorbells in this turn */
+    bool running;                   /* the backend runs */
+    bool unrealizing;               /* BQL; until @end, which may be delayed */
+
+    /* Private to the core */
+    const RdmaHcaOps *ops;
+    Object *owner;                  /* the object that embeds the RdmaHca */
+    DeviceState *dev;               /* the device that the user has added */
+    QTAILQ_ENTRY(RdmaHca) next;     /* in rdma_hcas */
+    RdmaBackendClass *bc;
+    bool own_backend;               /* the core made it for a netdev */
+    QEMUBH *bh;                     /* in the main loop */
+    QEMUBH *work_bh;                /* for work queues, in @ctx; or NULL */
     uint64_t counters_base[RDMA_NUM_COUNTERS]; /* the backend's, at 0 here */
     /*
      * Pages of all page lists: of regions, of REG_MRs in flight, and of queues
      * in memory
      */
     uint64_t charged_pages;
-    uint64_t max_mr_pages;          /* limit; 0: rdma_hca_start() sets it */
-    uint32_t cmd_budget;            /* left for commands in this turn */
     RdmaHcaWalk *walk;              /* page list being read, or NULL */
     uint32_t extensions;            /* RDMA_EXT_* that the driver uses */
     RdmaHcaGids *allowed_gids;      /* NULL: all GIDs are allowed */
@@ -395,7 +406,6 @@ struct RdmaHca {
     /* Objects that the backend has loaded from a migration stream, by type */
     uint32_t loaded[RDMA_OBJECT_QP + 1];
     Error *migration_blocker;       /* the backend cannot migrate */
-    RdmaSge *sge;                   /* buffer for decode_send() and _recv() */
 
     uint64_t n_qp_errors;
     RdmaHcaQpError last_error;
@@ -409,11 +419,8 @@ struct RdmaHca {
     unsigned long *kicks;
     bool any_kicks;
     uint32_t next_kick;             /* the bit to begin with */
-    uint32_t kick_budget;           /* left for doorbells in this turn */
-    bool running;                   /* the backend runs */
     bool may_dma;                   /* ran since the last RDMA_RUN_NO_DMA */
     bool port_changed;              /* the driver was not notified yet */
-    bool unrealizing;               /* BQL; until @end, which may be delayed */
     void (*end)(RdmaHca *hca);      /* from rdma_hca_end(), or NULL */
 };
 

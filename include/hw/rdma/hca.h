@@ -18,20 +18,20 @@
 #include "hw/rdma/hca-extents.h"
 #include "hw/rdma/hca-types.h"
 
-/*
- * Bits of work that the backend defers while it is busy: the two bottom halves,
- * stopping for rdma_hca_end(), and, from RDMA_HCA_PENDING_GUEST(0) on, work of
- * the guest interface. Only threads with the BQL set bits of the last two.
- */
+/* Work that waits while the device is busy: the bottom half */
 #define RDMA_HCA_PENDING_BH RDMA_PENDING_DEVICE(0)
-#define RDMA_HCA_PENDING_WORK RDMA_PENDING_DEVICE(1)
-#define RDMA_HCA_PENDING_STOP RDMA_PENDING_DEVICE(2)
+/* The same for a guest interface, which chooses the meaning of each @n */
 #define RDMA_HCA_PENDING_GUEST(n) RDMA_PENDING_DEVICE(3 + (n))
 
 /*
- * Call these two around every access to objects, see rdma_backend_enter().
- * Calls nest. The outermost rdma_hca_leave() may end the device, so the caller
- * must not use @hca after it.
+ * Call these two around every access to objects. Calls nest. The outermost
+ * rdma_hca_leave() may end the device, so the caller must not use @hca after
+ * it.
+ *
+ * A write of the device to guest memory, or an interrupt, may have effects at
+ * once: the guest chooses the address, which may be a register that resets or
+ * unplugs this device, or that makes another device wait in a nested event
+ * loop. Work that would free objects of callers on the stack is put off.
  */
 static inline void rdma_hca_enter(RdmaHca *hca)
 {
@@ -53,8 +53,9 @@ static inline bool rdma_hca_busy(const RdmaHca *hca)
 }
 
 /*
- * Have RdmaHcaOps.run_pending() called with the bits @pending by the outermost
- * rdma_hca_leave(). Under the BQL.
+ * Under the BQL: have the next outermost rdma_hca_leave() do the work @pending.
+ * For RDMA_HCA_PENDING_BH it schedules the bottom half, for bits
+ * RDMA_HCA_PENDING_GUEST(n) it calls RdmaHcaOps.run_pending().
  */
 static inline void rdma_hca_put_off(RdmaHca *hca, uint32_t pending)
 {
@@ -67,12 +68,16 @@ static inline void rdma_hca_forget_pending(RdmaHca *hca, uint32_t pending)
     rdma_backend_forget_pending(hca->backend, pending);
 }
 
+/* Is work of these bits put off? */
 static inline bool rdma_hca_is_pending(const RdmaHca *hca, uint32_t pending)
 {
     return qatomic_read(&hca->backend->pending) & pending;
 }
 
-/* Enter the device. If it is busy, put @pending off, and return false. */
+/*
+ * Under the BQL: enter the device; the caller calls rdma_hca_leave(). False if
+ * the device is busy: @pending is put off.
+ */
 static inline bool rdma_hca_enter_or_put_off(RdmaHca *hca, uint32_t pending)
 {
     if (rdma_hca_busy(hca)) {
@@ -81,18 +86,6 @@ static inline bool rdma_hca_enter_or_put_off(RdmaHca *hca, uint32_t pending)
     }
     rdma_hca_enter(hca);
     return true;
-}
-
-/* The address space that the backend was attached with */
-static inline AddressSpace *rdma_hca_dma_as(const RdmaHca *hca)
-{
-    return hca->backend->dma_as;
-}
-
-/* The QOM type of the backend, for messages */
-static inline const char *rdma_hca_backend_type(const RdmaHca *hca)
-{
-    return object_get_typename(OBJECT(hca->backend));
 }
 
 static inline bool rdma_hca_is_active(RdmaHca *hca)
@@ -106,52 +99,23 @@ static inline uint32_t rdma_hca_ring_depth(const RdmaHca *hca, uint32_t max)
     return MIN(max, hca->ring_size);
 }
 
-/* What the backend can do, beyond hca->limits */
-
-/* Can regions be of RDMA_MR_FAST_REG? */
-static inline bool rdma_hca_has_mem_mgt(const RdmaHca *hca)
-{
-    return hca->limits.device_cap_flags & RDMA_HCA_CAP_MEM_MGT_EXTENSIONS;
-}
-
-/* Is rdma_hca_mr_rereg() implemented? */
-static inline bool rdma_hca_has_rereg(const RdmaHca *hca)
-{
-    return hca->bc->modify_mr;
-}
-
-static inline bool rdma_hca_has_counters(const RdmaHca *hca)
-{
-    return hca->bc->query_counters;
-}
-
-/* Can it count for single QPs, too? */
-static inline bool rdma_hca_has_qp_counters(const RdmaHca *hca)
-{
-    return hca->bc->query_counters && hca->bc->set_qp_counters;
-}
-
 /* hca.c: the adapter as a whole */
 
-typedef QTAILQ_HEAD(RdmaHcas, RdmaHca) RdmaHcas;
-/* All realized HCAs. Under the BQL. */
-extern RdmaHcas rdma_hcas;
-
 /*
- * Call first. @owner embeds @hca. @dev is the device that the user has added;
- * the bottom half uses its reentrancy guard. @ops stays the caller's.
+ * Call first. @owner embeds @hca. @dev is the device that the user has added:
+ * the core engages its reentrancy guard. @ops stays the caller's.
  */
 void rdma_hca_init(RdmaHca *hca, const RdmaHcaOps *ops, Object *owner,
                    DeviceState *dev);
 /*
  * Call at the end of realize, when hca->limits are final: make the tables and
- * bottom halves, and add the HCA to rdma_hcas.
+ * bottom halves, and show the HCA to QMP.
  */
 void rdma_hca_start(RdmaHca *hca);
 /*
- * The device is unrealized: remove it from rdma_hcas, and stop serving it. As
- * soon as no function on the stack uses the device, stop the backend, and call
- * @end, which calls rdma_hca_detach() and rdma_hca_free().
+ * The device is unrealized: hide it from QMP, and stop serving it. When no
+ * function on the stack uses the device, stop the backend, and call @end, which
+ * calls rdma_hca_detach() and rdma_hca_free().
  */
 void rdma_hca_end(RdmaHca *hca, void (*end)(RdmaHca *hca));
 /*
@@ -174,7 +138,8 @@ bool rdma_hca_backend_get(RdmaHca *hca, const char *netdev,
                           Error **errp);
 /*
  * Attach to hca->backend. Lower hca->limits, which the caller has set, to what
- * the backend can do: limits of objects that it cannot have become 0. @dma_as:
+ * the backend can do. All limits of SRQs are 0 if the backend has none, or one
+ * of max_srq and max_srq_wr is 0; those of multicast groups likewise. @dma_as:
  * the address space of the driver's addresses. If the backend cannot migrate,
  * this blocks migration.
  */
@@ -184,6 +149,44 @@ void rdma_hca_detach(RdmaHca *hca);
 void rdma_hca_use_extensions(RdmaHca *hca, uint32_t extensions);
 /* Release a backend that is not attached. rdma_hca_detach() does so, too. */
 void rdma_hca_backend_put(RdmaHca *hca);
+
+/* What the backend can do */
+
+/* Can regions be of RDMA_MR_FAST_REG? */
+static inline bool rdma_hca_has_mem_mgt(const RdmaHca *hca)
+{
+    return hca->limits.device_cap_flags & RDMA_HCA_CAP_MEM_MGT_EXTENSIONS;
+}
+
+/* Is rdma_hca_mr_rereg() implemented? Otherwise it returns -ENOTSUP. */
+static inline bool rdma_hca_has_rereg(const RdmaHca *hca)
+{
+    return hca->bc->modify_mr;
+}
+
+/* Does the backend count for the device? Otherwise counters are 0. */
+static inline bool rdma_hca_has_counters(const RdmaHca *hca)
+{
+    return hca->bc->query_counters;
+}
+
+/* Does the backend count for each QP, too? */
+static inline bool rdma_hca_has_qp_counters(const RdmaHca *hca)
+{
+    return hca->bc->query_counters && hca->bc->set_qp_counters;
+}
+
+/* The address space that the backend was attached with */
+static inline AddressSpace *rdma_hca_dma_as(const RdmaHca *hca)
+{
+    return hca->backend->dma_as;
+}
+
+/* The QOM type of the backend, for messages */
+static inline const char *rdma_hca_backend_type(const RdmaHca *hca)
+{
+    return object_get_typename(OBJECT(hca->backend));
+}
 
 /*
  * ram.c: access to guest RAM. Other memory, such as MMIO, takes too long to
@@ -223,24 +226,8 @@ void *rdma_hca_words_at(const RdmaRam *ram, uint64_t addr, uint64_t len,
 
 /* table.c: objects by number */
 
-/* Make an empty table for the numbers @first to @end - 1. */
-void rdma_hca_table_init(RdmaHcaTable *t, uint32_t first, uint32_t end);
-void rdma_hca_table_free(RdmaHcaTable *t);
-/*
- * Start the search of an empty table at a random number, so that peers cannot
- * guess numbers.
- */
-void rdma_hca_table_scatter(RdmaHcaTable *t);
 /* Find a free number, but do not reserve it. False if all are in use. */
 bool rdma_hca_table_find(RdmaHcaTable *t, uint32_t *id);
-/* Put @obj at the free number @id. The table does not own @obj. */
-void rdma_hca_table_set(RdmaHcaTable *t, uint32_t id, void *obj);
-void rdma_hca_table_clear(RdmaHcaTable *t, uint32_t id);
-/*
- * Have the next rdma_hca_table_find() return the free number @id. Call after
- * _create() has failed: the command may be executed again.
- */
-void rdma_hca_table_search_from(RdmaHcaTable *t, uint32_t id);
 /*
  * The first object whose number is at least *@id, or NULL. Sets *@id to that
  * number.
@@ -267,14 +254,6 @@ static inline RdmaHcaCq *rdma_hca_cq_get(RdmaHca *hca, uint32_t cqn)
     RdmaHcaCq *cq = rdma_hca_table_get(&hca->cqs, cqn);
 
     return cq && !cq->is_eq ? cq : NULL;
-}
-
-/* The region @mrn; NULL if it does not exist, or is a window. */
-static inline RdmaHcaMr *rdma_hca_mr_get(RdmaHca *hca, uint32_t mrn)
-{
-    RdmaHcaMr *mr = rdma_hca_table_get(&hca->mrs, mrn);
-
-    return mr && !mr->mw_type ? mr : NULL;
 }
 
 /* sched.c: the bottom half */
@@ -310,10 +289,10 @@ void rdma_hca_wq_break(RdmaHca *hca, RdmaHcaWq *wq);
  */
 void rdma_hca_kick(RdmaHca *hca, RdmaHcaWq *wq);
 /*
- * The same for an RQ, unless the driver was told already that the device polls
- * it.
+ * If the driver has to ring for this RQ, tell the driver that the device polls
+ * it, and kick it. A queue that is polled needs no kick.
  */
-void rdma_hca_kick_asleep(RdmaHca *hca, RdmaHcaWq *rq);
+void rdma_hca_kick_if_asleep(RdmaHca *hca, RdmaHcaWq *rq);
 /*
  * The driver has rung a doorbell: enter the device and kick the queue. If the
  * device is busy, or the budget for doorbells is used up, the bottom half kicks
@@ -400,21 +379,9 @@ int rdma_hca_pd_destroy(RdmaHca *hca, uint32_t pdn);
 /* Does the list have @npages, and enough levels for them? 0 or -EINVAL. */
 int rdma_hca_pages_check_num(const RdmaHcaPages *p, uint64_t npages);
 /*
- * Read a checked list into *@pages, and charge its pages: to undo this,
- * subtract them from hca->charged_pages. The caller owns the array, and frees
- * it by g_free(). -ENOMEM if the sum would exceed hca->max_mr_pages, -EINVAL if
- * the list is not in RAM or an address is not aligned.
+ * The command has returned -EINPROGRESS. Was its budget used up within a page
+ * list? Then execute it again in the next turn, without RdmaHcaOps.resume().
  */
-int rdma_hca_pages_read(RdmaHca *hca, const RdmaHcaPages *p, uint64_t **pages);
-/*
- * The same for a command, whose list may be long: -EINPROGRESS when
- * hca->cmd_budget is used up. The guest interface executes the command again in
- * the next turn, and this function goes on where it stopped. *@pages is NULL if
- * the backend has taken the list already.
- */
-int rdma_hca_pages_read_on(RdmaHca *hca, const RdmaHcaPages *p,
-                           uint64_t **pages);
-/* Did rdma_hca_pages_read_on() stop within a list? */
 bool rdma_hca_pages_reading(const RdmaHca *hca);
 
 /* command.c: turns of commands */
@@ -439,8 +406,11 @@ void rdma_hca_command_end(RdmaHca *hca);
 /* mr.c: memory regions */
 
 /*
- * The functions with a page list @p check and read the list, as
- * rdma_hca_pages_read_on() does. They replace its page_shift 0 by the default.
+ * The functions with a page list @p check and read the list, and charge its
+ * pages. They replace its page_shift 0 by the default. -ENOMEM if the sum would
+ * exceed hca->max_mr_pages, -EINVAL if the list is not in RAM or an address is
+ * not aligned, -EINPROGRESS when hca->cmd_budget is used up: then they go on
+ * where they stopped when the command is executed again.
  */
 
 /*
@@ -472,9 +442,14 @@ int rdma_hca_cq_resize(RdmaHca *hca, RdmaHcaCq *cq, uint32_t cqe);
 int rdma_hca_cq_destroy(RdmaHca *hca, uint32_t cqn);
 /*
  * Put the CQ into its error state, and raise an event. The backend fails the
- * QPs of the CQ, or the caller uses rdma_hca_cq_fail().
+ * QPs of the CQ.
  */
 void rdma_hca_cq_enter_error(RdmaHca *hca, RdmaHcaCq *cq);
+/*
+ * The same, in qp.c: the QPs of the CQ are scheduled, and fail in their turns;
+ * those in RESET, when they leave that state.
+ */
+void rdma_hca_cq_fail(RdmaHca *hca, RdmaHcaCq *cq);
 
 /* srq.c: shared receive queues */
 
@@ -511,11 +486,6 @@ int rdma_hca_qp_destroy(RdmaHca *hca, uint32_t qpn);
 bool rdma_hca_qp_is_in(RdmaHca *hca, RdmaHcaQp *qp, RdmaQpState state);
 /* Move the QP to ERR and raise an event, unless it is in ERR or RESET. */
 void rdma_hca_qp_fail(RdmaHca *hca, RdmaHcaQp *qp);
-/*
- * Put the CQ into its error state, and raise an event. Its QPs are scheduled,
- * and fail in their turns; those in RESET, when they leave that state.
- */
-void rdma_hca_cq_fail(RdmaHca *hca, RdmaHcaCq *cq);
 
 /* mcast.c: multicast groups */
 
@@ -524,14 +494,15 @@ int rdma_hca_mcast_set(RdmaHca *hca, uint32_t qpn,
 
 /* port.c: the port */
 
+/* Is @port the port's number? Logs a guest error. */
 bool rdma_hca_check_port(uint32_t port);
-/* Read the port's attributes. */
+/* Read the port's attributes. Under the BQL; never waits. */
 static inline void rdma_hca_port_get(const RdmaHca *hca, RdmaPortAttr *attr)
 {
     hca->bc->query_port(hca->backend, attr);
 }
 
-/* The same after rdma_hca_counters_update() */
+/* The same for a command that returns counters, too. May be -EINPROGRESS. */
 int rdma_hca_port_query(RdmaHca *hca, RdmaPortAttr *attr);
 /* Set @guid to the EUI-64 of @mac, as guests make it (RFC 4291, appendix A). */
 void rdma_hca_guid_from_mac(uint8_t guid[8], const uint8_t mac[RDMA_MAC_LEN]);
@@ -544,7 +515,6 @@ int rdma_hca_gid_del(RdmaHca *hca, uint32_t index);
 /* Set hca->allowed_gids. @text: the property "allowed-gids"; NULL: all GIDs */
 bool rdma_hca_gids_parse(RdmaHca *hca, const char *text, Error **errp);
 void rdma_hca_gids_free(RdmaHca *hca);
-bool rdma_hca_gid_allowed(const RdmaHca *hca, const uint8_t gid[RDMA_GID_LEN]);
 
 /* sq.c: send queues */
 
@@ -584,25 +554,16 @@ int rdma_hca_command_begin(RdmaHca *hca, RdmaCommand cmd, bool again,
 int rdma_hca_counters_update(RdmaHca *hca);
 /* Get the values of the last update. */
 void rdma_hca_counters_get(RdmaHca *hca, uint64_t *values);
-/* Add those of a QP to @values. */
+/* Add the counters of QP @qpn to @values. */
 int rdma_hca_counters_add_qp(RdmaHca *hca, uint32_t qpn, uint64_t *values);
-/* Continue to count from @values; NULL: from 0. */
-void rdma_hca_counters_set(RdmaHca *hca, const uint64_t *values);
 
 /* event.c: asynchronous events */
 
-/*
- * Make an event pending, if the driver takes events and the object exists. The
- * guest interface writes it when there is room.
- */
-void rdma_hca_event_raise(RdmaHca *hca, RdmaEventType type, uint32_t id);
 /*
  * The driver has received @event, which rdma_hca_events_next() returned: free
  * it.
  */
 void rdma_hca_event_done(RdmaHca *hca, const RdmaEvent *event);
-/* Object @id of table @t is gone: drop its pending events. */
-void rdma_hca_events_forget(RdmaHca *hca, const RdmaHcaTable *t, uint32_t id);
 /*
  * The pending event after @event, or the oldest one if @event is NULL. NULL at
  * the end. The core owns it until rdma_hca_event_done().
