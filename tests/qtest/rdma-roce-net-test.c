@@ -471,9 +471,13 @@ static void check_unplug(const char *nic)
     qrdma_settle(n.dev);
     qrdma_close(n.dev);
     qpci_unplug_acpi_device_test(node_qts(&n), "rdma", RDMA_SLOT);
-    while (wire_recv(&n.wire, frame, NEVER_MS)) {
-        continue;
-    }
+    do {
+        while (wire_recv(&n.wire, frame, 0)) {
+            continue;
+        }
+        /* QEMU may send more, now that there is room. */
+        qrdma_host_settle(n.host);
+    } while (wire_recv(&n.wire, frame, 0));
     qtest_qmp_device_add(node_qts(&n), "virtio-rdma-pci", "rdma2",
                          "{'netdev': 'n0', 'addr': %s, 'max-qp': 4, "
                          "'max-cq': 4}", stringify(RDMA_SLOT));

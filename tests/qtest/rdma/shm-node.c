@@ -140,9 +140,12 @@ void shm_expect_netdev(ShmNode *n, ShmNode *to)
 void shm_exchange(ShmNode *n, ShmNode *to)
 {
     uint64_t sent = shm_frames(n, "shm-tx-frames");
-    uint64_t got = shm_frames(to, "shm-rx-frames");
+    uint64_t got;
     uint8_t frame[FRAME_MAX];
 
+    /* Frames of shm_reach() are to arrive before the receive is there. */
+    qrdma_settle(to->dev);
+    got = shm_frames(to, "shm-rx-frames");
     shm_post_recv(to);
     shm_post_send(n, to);
     shm_expect_recv(to);

@@ -95,13 +95,15 @@ static void recv_for(Bench *b, uint64_t wr_id)
 static void begin(Bench *b)
 {
     uint32_t qpn[] = { b->t.a->qpn, b->t.a->qpn };
+    unsigned before = begins(b);
 
     put(b, 1);
     ring(b);
     g_assert_false(is_polled(b));
     put(b, 2);
     if (b->t.a->type == RDMA_QPT_RC) {
-        ring(b);
+        /* Not while the iothread has the lock */
+        qrdma_wait_until(b->t.dev, (ring(b), begins(b) > before));
         recv_for(b, 1);
         recv_for(b, 2);
     } else {
