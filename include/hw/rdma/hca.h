@@ -99,7 +99,12 @@ static inline uint32_t rdma_hca_ring_depth(const RdmaHca *hca, uint32_t max)
     return MIN(max, hca->ring_size);
 }
 
-/* hca.c: the adapter as a whole */
+/*
+ * hca.c: the adapter as a whole. Realize calls rdma_hca_init(),
+ * rdma_hca_backend_get(), rdma_hca_attach() and rdma_hca_start(). If a step
+ * fails, it calls rdma_hca_backend_put() before the backend is attached, and
+ * rdma_hca_detach() after that. Unrealize calls rdma_hca_end().
+ */
 
 /*
  * Call first. @owner embeds @hca. @dev is the device that the user has added:
