@@ -41,6 +41,51 @@ static void test_resize(void)
     g_assert_cmpint(depth(v), ==, 100);
 }
 
+/*
+ * A direct CQ gets more CQEs than its new depth while the command waits for a
+ * busy host. The command fails, and host and guest have the old depth.
+ */
+static void test_filled_before_resize(void)
+{
+    enum { OLD = 16, SHIFT = 2, NEW = 1 << SHIFT };
+    g_autoptr(Verbs) v = verbs_new(NULL);
+    struct virtio_rdma_reg_user_mr_req reg;
+    struct virtio_rdma_resize_cq_req req = {
+        .cqe = cpu_to_le32(NEW), .depth_shift = SHIFT,
+    };
+    uint32_t npages;
+    uint64_t mem;
+    QRdmaPd *pd;
+    QRdmaCq *cq;
+    QRdmaQp *qp;
+    VerbsWaiting w;
+
+    v->dev->direct = true;
+    qrdma_start(v->dev, QRDMA_FEATURES | QRDMA_DIRECT, 0);
+    qrdma_setup_gids(v->dev, 1);
+    pd = qrdma_alloc_pd(v->dev);
+    cq = qrdma_create_direct_cq(v->dev, OLD, NULL);
+    qp = qrdma_create_loop(pd, cq, cq);
+    /* The driver drops the command, and the host is still busy with it. */
+    reg = verbs_reg_mr_req(pd);
+    verbs_hold_cmd(v, "reg_mr_iova2", VIRTIO_RDMA_CMD_REG_USER_MR, &reg,
+                   sizeof(reg), sizeof(struct virtio_rdma_mr_rsp));
+    qrdma_ring_renew(qrdma_ring(v->dev, VIRTIO_RDMA_CTRL_VQ));
+    req.cqn = cpu_to_le32(cq->cqn);
+    req.queue_pages = cpu_to_le64(qrdma_direct_cq_alloc(v->dev, SHIFT,
+                                                        &npages, &mem));
+    req.queue_npages = cpu_to_le32(npages);
+    w = verbs_send_cmd(v, VIRTIO_RDMA_CMD_RESIZE_CQ, &req, sizeof(req), 0);
+    for (int i = 0; i < OLD; i++) {
+        qrdma_post(qp, qrdma_wr(RDMA_WR_RDMA_WRITE, i, NULL));
+    }
+    qrdma_reap_all(v->dev, &qp->sq);
+    g_assert_cmphex(qrdma_status_of(&w.cmd), ==, QRDMA_NO_STATUS);
+    assert_status(verbs_release_cmd(&w), INVAL);
+    g_assert_cmpint(depth(v), ==, OLD);
+    qrdma_expect_many(cq, 0, OLD, RDMA_WC_SUCCESS);
+}
+
 /* More completions at once than a turn takes: the rest comes in the next. */
 static void test_many_at_once(void)
 {
@@ -311,6 +356,7 @@ static void test_direct_srq(void)
 
 const QRdmaTest verbs_cq_tests[] = {
     { "cq/resize", test_resize },
+    { "cq/filled-before-resize", test_filled_before_resize },
     { "cq/many-at-once", test_many_at_once },
     { "cq/stopped-vm", test_stopped_vm },
     { "cq/host-does-not-arm", test_host_does_not_arm },
