@@ -95,12 +95,12 @@ static void test_refusals(NetKind kind)
     fault_refused(p.a.dev, "'id': 'f64', 'kind': 'qp-fatal'", "64");
     fault_remove_all(p.a.dev);
     g_assert_cmpuint(fault_count(p.a.dev), ==, 0);
-    qtest_qmp_assert_failure_ref(qts, "{'execute': 'rdma-fault-remove', "
-        "'arguments': {'device': 'd0', 'id': 'f'}}");
-    qtest_qmp_assert_failure_ref(qts, "{'execute': 'rdma-fault-remove', "
-        "'arguments': {'device': 'nosuch'}}");
-    qtest_qmp_assert_failure_ref(qts, "{'execute': 'query-rdma-faults', "
-        "'arguments': {'device': 'nosuch'}}");
+    qrdma_qmp_refused(qts, "{'execute': 'rdma-fault-remove', "
+                      "'arguments': {'device': 'd0', 'id': 'f'}}", "'f'");
+    qrdma_qmp_refused(qts, "{'execute': 'rdma-fault-remove', "
+                      "'arguments': {'device': 'nosuch'}}", "nosuch");
+    qrdma_qmp_refused(qts, "{'execute': 'query-rdma-faults', "
+                      "'arguments': {'device': 'nosuch'}}", "nosuch");
     post_write(&p, 1);
     qrdma_expect(p.a.scq, 1, RDMA_WC_SUCCESS);
 }
