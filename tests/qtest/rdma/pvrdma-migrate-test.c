@@ -112,6 +112,19 @@ static void test_command(void)
     }
 }
 
+/* The destination has the netdev of one device down. */
+static void test_other_link(void)
+{
+    g_auto(PvPair) p = pv_pair_new(0, RDMA_QPT_RC);
+    g_autofree char *args = pv_host_args("");
+    PvrdmaEvent event;
+
+    move_host_unplugged(p.host, args, "n0");
+    pv_expect_event(p.a.dev, RDMA_EVENT_PORT_ERR, 1);
+    g_assert_false(qpvrdma_ring_pop(p.a.dev, &p.a.dev->events, &event));
+    g_assert_false(qpvrdma_ring_pop(p.b.dev, &p.b.dev->events, &event));
+}
+
 /* A destination that differs is named. */
 static void test_refuse(void)
 {
@@ -211,6 +224,7 @@ const QRdmaTest pvrdma_migrate_tests[] = {
     { "kernel", .run_case = test_live, .data = GUINT_TO_POINTER(0) },
     { "process", .run_case = test_live, .data = GUINT_TO_POINTER(3) },
     { "command", test_command },
+    { "other-link", test_other_link },
     { "refuse", test_refuse },
     { "spoilt", test_spoilt },
     { "half-loaded", test_half_loaded },
