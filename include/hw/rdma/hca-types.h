@@ -370,7 +370,7 @@ struct RdmaHca {
      */
     uint32_t ring_size;
 
-    /* For reading; the budgets are paid from by rdma_work_pay(). */
+    /* To read, and to pay from the two budgets by rdma_work_pay() */
     RdmaBackend *backend;           /* NULL before rdma_hca_backend_get() */
     RdmaHcaTable pds;
     RdmaHcaTable cqs;

@@ -20,7 +20,10 @@
 
 /* Work that waits while the device is busy: the bottom half */
 #define RDMA_HCA_PENDING_BH RDMA_PENDING_DEVICE(0)
-/* The same for a guest interface, which chooses the meaning of each @n */
+/*
+ * The same for a guest interface, which chooses the meaning of each @n. The
+ * core has the bits between, see hca/int.h.
+ */
 #define RDMA_HCA_PENDING_GUEST(n) RDMA_PENDING_DEVICE(3 + (n))
 
 /*
